@@ -1,0 +1,1 @@
+"""Speed measurements, each held as a ratio to a floor measured in the same run: `python -m benchmarks`."""
