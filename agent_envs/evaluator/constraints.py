@@ -1,0 +1,170 @@
+"""Process constraints: past-time predicates over the event log, evaluated event by event.
+
+Each monitor sees the log entries once, in order, keeps only what it needs, and can say after every entry whether the
+constraint is breached. A call that was refused, denied, broken off or invalid never counts as having happened.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from agent_envs.contract.outcome import (
+    AtMost,
+    ConfirmedBefore,
+    Constraint,
+    EventPattern,
+    Never,
+    OnlyWithin,
+    PythonConstraint,
+    RequiresBefore,
+    Same,
+    lookup,
+)
+from agent_envs.contract.verdict import CheckResult, Status
+from agent_envs.evaluator.functions import call_function
+from agent_envs.evaluator.values import MISSING, fits
+
+Event = Mapping[str, Any]
+_NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
+
+
+class Monitor:
+    """Follows one constraint through an episode."""
+
+    def __init__(self, constraint: Constraint) -> None:
+        """Start before the first event."""
+        self.constraint = constraint
+        self._events: list[Event] = []
+        """Earlier events that may still matter; all of them for a ``python`` constraint."""
+        self._matched = 0
+        self._breaches: list[str] = []
+        self._open: list[str] = []
+        self._tools = _tools_of(constraint)
+
+    @property
+    def breached(self) -> bool:
+        """Whether the constraint is broken for good."""
+        return bool(self._breaches)
+
+    def feed(self, event: Event) -> None:
+        """Take the next log entry."""
+        if self._tools is not None and event.get("tool") not in self._tools:
+            return
+        constraint = self.constraint
+        match constraint:
+            case RequiresBefore():
+                self._requires(event, constraint.first, constraint.then, constraint.same, constraint.once)
+            case ConfirmedBefore():
+                self._requires(event, constraint.confirmed, constraint.action, constraint.same, once=True)
+            case Never():
+                self._judge(matches(constraint.event, event), event, "happened")
+            case AtMost():
+                status = matches(constraint.event, event)
+                self._matched += status is not Status.FAIL
+                if self._matched > constraint.count:
+                    self._judge(status, event, f"is one more than the {constraint.count} allowed")
+            case OnlyWithin():
+                clock = str(event.get("clock", ""))
+                outside = (constraint.start is not None and clock < constraint.start) or (
+                    constraint.end is not None and clock > constraint.end
+                )
+                if outside:
+                    self._judge(matches(constraint.event, event), event, f"happened at {clock}")
+            case PythonConstraint():
+                self._events.append(event)
+
+    def result(self) -> CheckResult:
+        """The constraint's status over the events so far."""
+        if isinstance(self.constraint, PythonConstraint):
+            status, explanation = call_function(self.constraint.function, self._events)
+        elif self._breaches:
+            status, explanation = Status.FAIL, "; ".join(self._breaches[:5])
+        elif self._open:
+            status, explanation = Status.UNDETERMINED, "; ".join(self._open[:5])
+        else:
+            status, explanation = Status.PASS, "kept"
+        return CheckResult(
+            name=self.constraint.name,
+            status=status,
+            expected=self.constraint.constraint,
+            actual=len(self._breaches),
+            explanation=explanation,
+        )
+
+    def _judge(self, status: Status, event: Event, what: str) -> None:
+        if status is not Status.FAIL:
+            where = f"step {event.get('step')}: {event.get('tool')} {what}"
+            (self._breaches if status is Status.PASS else self._open).append(where)
+
+    def _requires(
+        self, event: Event, first: EventPattern, then: EventPattern, same: Iterable[Same], once: bool
+    ) -> None:
+        happened = matches(then, event)
+        if happened is not Status.FAIL:
+            served = [earlier for earlier in self._events if all(_belong(earlier, event, pair) for pair in same)]
+            if not served:
+                about = ", ".join(f"{pair.then}={_shown(event, pair.then)}" for pair in same)
+                tools = " or ".join(first.tools)
+                self._judge(happened, event, f"({about}) had no {tools} before it that fits")
+            elif once:
+                self._events.remove(served[0])
+        status = matches(first, event)
+        if status is Status.PASS:
+            self._events.append(event)
+        elif status is Status.UNDETERMINED:
+            self._open.append(f"step {event.get('step')}: whether {event.get('tool')} counts can't be told")
+
+
+def _tools_of(constraint: Constraint) -> frozenset[str] | None:
+    """The tools whose events matter; None for all."""
+    match constraint:
+        case RequiresBefore():
+            return frozenset((*constraint.first.tools, *constraint.then.tools))
+        case ConfirmedBefore():
+            return frozenset((*constraint.confirmed.tools, *constraint.action.tools))
+        case PythonConstraint():
+            return None
+        case _:
+            return frozenset(constraint.event.tools)
+
+
+def matches(pattern: EventPattern, event: Event) -> Status:
+    """Whether a log entry is one that the pattern means."""
+    if event.get("tool") not in pattern.tools:
+        return Status.FAIL
+    if pattern.status == "ok" and event.get("status") != "ok":
+        return Status.FAIL
+    result = Status.PASS
+    for part, expectations in (("arguments", pattern.arguments), ("result", pattern.result)):
+        for path, expected in expectations.items():
+            found, value = lookup(event.get(part) or {}, path)
+            status = fits(expected, value if found else MISSING)
+            if status is Status.FAIL:
+                return status
+            if status is Status.UNDETERMINED:
+                result = status
+    return result
+
+
+def _belong(first: Event, then: Event, pair: Same) -> bool:
+    found_first, one = lookup(first, pair.first)
+    found_then, other = lookup(then, pair.then)
+    if not (found_first and found_then) or one is None or other is None:
+        return False
+    if pair.relation == "equal":
+        return type(one) is type(other) and (one.strip() == other.strip() if isinstance(one, str) else one == other)
+    a, b = _decimal(one), _decimal(other)
+    if a is None or b is None:
+        return False
+    return a == b if pair.relation == "equal_number" else a >= b
+
+
+def _decimal(value: Any) -> Decimal | None:
+    text = str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def _shown(event: Event, path: str) -> str:
+    found, value = lookup(event, path)
+    return repr(value)[:60] if found else "nothing"
