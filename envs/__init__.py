@@ -1,0 +1,1 @@
+"""Environment families, one package each: world, tools, tasks, references and documentation."""
