@@ -1,0 +1,1 @@
+"""Many attempts: planned, run, kept and judged again."""
