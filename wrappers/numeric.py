@@ -32,7 +32,7 @@ class Encoder(Protocol):
         """One number from 0.0 to 1.0 for each name."""
 
 
-class NumericObservation(gymnasium.Wrapper[Vector, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs):
+class NumericObservation(gymnasium.Wrapper[Any, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs):
     """Observations are a float32 vector in ``Box(0, 1, (n,))``; rewards and info, the mask in it too, are passed on.
 
     Args:

@@ -151,9 +151,7 @@ def _describe(document: Document, location: Location, message: str, value: Any) 
     return str(document.error(place, message + shown))
 
 
-def load_tasks(
-    folder: Path, expand: Callable[[Document], Mapping[str, Any]] | None = None
-) -> dict[str, AgentTask]:
+def load_tasks(folder: Path, expand: Callable[[Document], Mapping[str, Any]] | None = None) -> dict[str, AgentTask]:
     """Load every ``*.yaml`` of a folder as a task, sorted by file name.
 
     Args:

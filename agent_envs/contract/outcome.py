@@ -30,7 +30,8 @@ class ExpectedChange(Model):
     free: tuple[str, ...] = ()
     """For an update: columns that may change to anything. Columns in neither ``values`` nor here must stay."""
     count: int = Field(default=1, ge=0)
-    """Exactly how many rows must match (ignored in ``allow``, where any number may)."""
+    """How many rows of this kind the outcome has; 0 forbids such rows, also where ``allow`` would let them pass.
+    Ignored in ``allow``, where any number may match."""
 
     @functools.cached_property
     def description(self) -> str:
@@ -60,12 +61,13 @@ class ChangesAssertion(Model):
 
     @model_validator(mode="after")
     def _positive_evidence(self) -> Self:
-        required = [change for group in (self.expect, *self.either) for change in group]
-        if not any(change.count for change in required):
-            raise ValueError(
-                "a 'changes' assertion needs at least one expected change with count > 0: "
-                "with none, doing nothing would pass (record a refusal or hand-over as a change)"
-            )
+        # Each alternative by itself: one that asks for nothing would let doing nothing pass.
+        for group in self.either or ((),):
+            if not any(change.count for change in (*self.expect, *group)):
+                raise ValueError(
+                    "a 'changes' assertion needs at least one expected change with count > 0 (in every 'either' group, or "
+                    "in 'expect'): with none, doing nothing would pass (record a refusal or hand-over as a change)"
+                )
         return self
 
 
@@ -114,10 +116,15 @@ Assertion = Annotated[
 ]
 
 
+ToolName = Annotated[str, Field(min_length=1)]
+Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+"""A moment as the virtual clock writes it, such as ``2026-03-01T09:30:00Z``: comparing the texts compares the times."""
+
+
 class EventPattern(Model):
     """Which recorded calls are meant. A failed call never matches unless ``status`` says so."""
 
-    tool: str | tuple[str, ...]
+    tool: ToolName | Annotated[tuple[ToolName, ...], Field(min_length=1)]
     """Name of the tool, or several."""
     arguments: dict[str, Expected] = {}
     """Dotted path into the arguments to its expected value."""
@@ -194,13 +201,15 @@ class OnlyWithin(_Constraint):
 
     constraint: Literal["only_within"]
     event: EventPattern
-    start: str | None = None
-    end: str | None = None
+    start: Moment | None = None
+    end: Moment | None = None
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
         if self.start is None and self.end is None:
             raise ValueError("give 'start', 'end' or both: without a bound the constraint is always true")
+        if self.start is not None and self.end is not None and self.start > self.end:
+            raise ValueError(f"start {self.start} is after end {self.end}: nothing could ever happen within")
         return self
 
 

@@ -51,6 +51,11 @@ class AgentRun(Model):
     """Folder of the evidence, relative to the results folder; empty when not kept."""
 
     @property
-    def lied(self) -> bool:
+    def broke_rule(self) -> bool:
+        """The outcome is right, but a constraint was breached on the way."""
+        return self.verdict is not None and self.verdict.broke_rule
+
+    @property
+    def false_claim(self) -> bool:
         """Success was claimed, and the state says otherwise."""
         return self.declared_success and self.verdict is not None and self.verdict.G == "fail"

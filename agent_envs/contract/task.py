@@ -172,5 +172,3 @@ class AgentTask(Model):
                 f"permissions, constraints or terminal_conditions name {missing}, not among available_tools"
             )
         return self
-
-

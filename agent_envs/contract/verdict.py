@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
+
+from pydantic import Field, model_validator
 
 from agent_envs.contract.model import Model
 
@@ -44,7 +46,7 @@ class Verdict(Model):
     task_digest: str
     grader_revision: int
     evidence_digest: str
-    assertions: tuple[CheckResult, ...]
+    assertions: tuple[CheckResult, ...] = Field(min_length=1)
     constraints: tuple[CheckResult, ...]
     G: Status
     """All outcome assertions together."""
@@ -52,8 +54,16 @@ class Verdict(Model):
     """All constraints together; pass when there are none."""
     Y: Status
     """Success: G and C."""
-    partial_score: float | None
+    partial_score: float | None = Field(ge=0.0, le=1.0)
     """Weighted share of passed rubric checks in [0, 1]; null without a rubric or when one is undetermined."""
+
+    @model_validator(mode="after")
+    def _follows_from_the_checks(self) -> Self:
+        good = Status.all_of(result.status for result in self.assertions)
+        kept = Status.all_of(result.status for result in self.constraints)
+        if (self.G, self.C, self.Y) != (good, kept, Status.all_of((good, kept))):
+            raise ValueError(f"G={self.G}, C={self.C}, Y={self.Y} don't follow from the checks (G={good}, C={kept})")
+        return self
 
     @property
     def reward(self) -> float:

@@ -23,10 +23,11 @@ from agent_envs.contract.outcome import (
 )
 from agent_envs.contract.verdict import CheckResult, Status
 from agent_envs.evaluator.functions import call_function
+from agent_envs.evaluator.matching import paired_items
 from agent_envs.evaluator.values import MISSING, fits
 
 Event = Mapping[str, Any]
-_NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?")
+_NUMBER = re.compile(r"-?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
 class Monitor:
@@ -36,8 +37,14 @@ class Monitor:
         """Start before the first event."""
         self.constraint = constraint
         self._events: list[Event] = []
-        """Earlier events that may still matter; all of them for a ``python`` constraint."""
-        self._matched = 0
+        """All events, for a ``python`` constraint."""
+        self._first: list[tuple[Event, Status]] = []
+        """Events that a later one may need, and whether they certainly are such."""
+        self._certain: list[list[int]] = []
+        """For each later event: which of the certain earlier ones fit it. Kept only where each serves once."""
+        self._possible: list[list[int]] = []
+        """The same for the later events that certainly count, over all earlier ones."""
+        self._count = {Status.PASS: 0, Status.UNDETERMINED: 0}
         self._breaches: list[str] = []
         self._open: list[str] = []
         self._tools = _tools_of(constraint)
@@ -45,6 +52,8 @@ class Monitor:
     @property
     def breached(self) -> bool:
         """Whether the constraint is broken for good."""
+        if isinstance(self.constraint, PythonConstraint):
+            return call_function(self.constraint.function, self._events)[0] is Status.FAIL
         return bool(self._breaches)
 
     def feed(self, event: Event) -> None:
@@ -61,15 +70,19 @@ class Monitor:
                 self._judge(matches(constraint.event, event), event, "happened")
             case AtMost():
                 status = matches(constraint.event, event)
-                self._matched += status is not Status.FAIL
-                if self._matched > constraint.count:
-                    self._judge(status, event, f"is one more than the {constraint.count} allowed")
+                if status is not Status.FAIL:
+                    self._count[status] += 1
+                what = f"is one more than the {constraint.count} allowed"
+                if status is Status.PASS and self._count[status] > constraint.count:
+                    self._judge(status, event, what)
+                elif status is not Status.FAIL and sum(self._count.values()) > constraint.count:
+                    self._judge(Status.UNDETERMINED, event, f"perhaps {what}")
             case OnlyWithin():
-                clock = str(event.get("clock", ""))
-                outside = (constraint.start is not None and clock < constraint.start) or (
-                    constraint.end is not None and clock > constraint.end
-                )
-                if outside:
+                clock = event.get("clock")
+                if not isinstance(clock, str) or not clock:
+                    status = Status.all_of((matches(constraint.event, event), Status.UNDETERMINED))
+                    self._judge(status, event, "happened at an unknown time")
+                elif clock < (constraint.start or clock) or clock > (constraint.end or clock):
                     self._judge(matches(constraint.event, event), event, f"happened at {clock}")
             case PythonConstraint():
                 self._events.append(event)
@@ -102,18 +115,30 @@ class Monitor:
     ) -> None:
         happened = matches(then, event)
         if happened is not Status.FAIL:
-            served = [earlier for earlier in self._events if all(_belong(earlier, event, pair) for pair in same)]
-            if not served:
-                about = ", ".join(f"{pair.then}={_shown(event, pair.then)}" for pair in same)
-                tools = " or ".join(first.tools)
-                self._judge(happened, event, f"({about}) had no {tools} before it that fits")
-            elif once:
-                self._events.remove(served[0])
+            fitting = [
+                number
+                for number, (earlier, _) in enumerate(self._first)
+                if all(_belong(earlier, event, pair) for pair in same)
+            ]
+            certain = [number for number in fitting if self._first[number][1] is Status.PASS]
+            about = ", ".join(f"{pair.then}={_shown(event, pair.then)}" for pair in same)
+            what = f"({about}) had no {' or '.join(first.tools)} before it that fits"
+            # Broken when no reading of the undetermined events serves every call that certainly happened; kept when
+            # the certain ones alone serve every call that may have.
+            if happened is Status.PASS and not self._served(self._possible, fitting, once):
+                self._judge(Status.PASS, event, what)
+            elif not self._served(self._certain, certain, once):
+                self._judge(Status.UNDETERMINED, event, what)
         status = matches(first, event)
-        if status is Status.PASS:
-            self._events.append(event)
-        elif status is Status.UNDETERMINED:
-            self._open.append(f"step {event.get('step')}: whether {event.get('tool')} counts can't be told")
+        if status is not Status.FAIL:
+            self._first.append((event, status))
+
+    def _served(self, served: list[list[int]], fitting: list[int], once: bool) -> bool:
+        """Whether an event finds an earlier one that fits; where each serves once, without taking another's only one."""
+        if not once:
+            return bool(fitting)
+        served.append(fitting)
+        return len(served) - 1 in paired_items(served, len(self._first))
 
 
 def _tools_of(constraint: Constraint) -> frozenset[str] | None:

@@ -11,10 +11,10 @@ from agent_envs.contract.canonical import decimal_text, untyped
 from agent_envs.contract.errors import EvidenceError
 from agent_envs.contract.evidence import Evidence
 from agent_envs.contract.outcome import AnswerAssertion, Assertion, ChangesAssertion, PythonAssertion, TotalAssertion
-from agent_envs.contract.outcomes import consequences
+from agent_envs.contract.outcomes import OutcomeClass, consequences
 from agent_envs.contract.task import AgentTask
 from agent_envs.contract.verdict import CheckResult, Status, Verdict
-from agent_envs.evaluator.changes import check_changes, describe
+from agent_envs.evaluator.changes import check_changes
 from agent_envs.evaluator.constraints import Monitor
 from agent_envs.evaluator.functions import call_function
 from agent_envs.evaluator.values import MISSING, compare
@@ -41,7 +41,10 @@ def evaluate(task: AgentTask, evidence: Evidence) -> Verdict:
     constraints = tuple(monitor.result() for monitor in monitors)
     if unjudgeable := _unjudgeable(evidence):
         assertions, constraints = (
-            tuple(result.model_copy(update={"status": Status.UNDETERMINED, "explanation": unjudgeable}) for result in results)
+            tuple(
+                result.model_copy(update={"status": Status.UNDETERMINED, "explanation": unjudgeable})
+                for result in results
+            )
             for results in (assertions, constraints)
         )
     good = Status.all_of(result.status for result in assertions)
@@ -86,34 +89,39 @@ def check(assertion: Assertion, evidence: Evidence) -> CheckResult:
 
 
 def _total(assertion: TotalAssertion, evidence: Evidence) -> CheckResult:
-    total, rows, statuses = Decimal(0), [], []
+    total, rows = Decimal(0), 0
+    unknown: list[str] = []
     for change in evidence.changes:
         row = change.after
         if (change.channel, change.table) != (assertion.channel, assertion.table) or change.before or row is None:
             continue
-        counted = Status.all_of(compare(want, row.get(column, MISSING)).status for column, want in assertion.where.items())
+        counted = Status.all_of(
+            compare(want, row.get(column, MISSING)).status for column, want in assertion.where.items()
+        )
         value = untyped(row.get(assertion.column))
         if counted is Status.FAIL:
             continue
-        if counted is Status.UNDETERMINED or not isinstance(value, Decimal | int):
-            statuses.append(Status.UNDETERMINED)
+        if counted is Status.UNDETERMINED or isinstance(value, bool) or not isinstance(value, Decimal | int):
+            unknown.append(change.label)
             continue
         total += value
-        rows.append(describe(change))
+        rows += 1
     result = compare(assertion.expect, {"$decimal": decimal_text(total)})
     return CheckResult(
         name=assertion.name,
-        status=Status.all_of((result.status, *statuses)) if statuses else result.status,
+        status=Status.UNDETERMINED if unknown else result.status,
         expected=assertion.expect.as_json(),
         actual=decimal_text(total),
-        explanation=f"sum of {assertion.table}.{assertion.column} over {len(rows)} new rows: {result.explanation}",
+        explanation=f"sum of {assertion.table}.{assertion.column} over {rows} new rows: {result.explanation}"
+        + (f"; whether and how {', '.join(unknown[:5])} count can't be told" if unknown else ""),
     )
 
 
 def _unjudgeable(evidence: Evidence) -> str:
     if evidence.gaps:
         return f"the evidence has gaps: {'; '.join(evidence.gaps)}"
-    if not consequences(evidence.terminal).judged and evidence.terminal.origin != "harness":
+    row = consequences(evidence.terminal)
+    if not row.judged and row.outcome_class is not OutcomeClass.HARNESS_INCOMPATIBILITY:
         return f"the episode is void: {evidence.terminal.kind} ({evidence.terminal.detail})"[:500]
     return ""
 

@@ -17,5 +17,5 @@ def call_function(name: str, argument: Any) -> tuple[Status, str]:
     try:
         status, explanation = getattr(importlib.import_module(module), attribute)(argument)
         return Status(status), str(explanation)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Status.UNDETERMINED, f"the check {name} failed itself: {type(error).__name__}: {error}"[:500]
