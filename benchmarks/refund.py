@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium
 
@@ -41,7 +41,8 @@ class Bench:
         policy = Scripted(references(self.task_id).references[0].calls)
         observation, info = self.env.reset(seed=1, options=self.options)
         self.calls: list[Any] = []
-        done, reward = False, 0.0
+        done = False
+        reward: SupportsFloat = 0.0
         while not done:
             self.calls.append(policy.act(observation, info))
             observation, reward, terminated, truncated, info = self.env.step(self.calls[-1])
