@@ -17,6 +17,7 @@ from agent_envs.contract.model import Model
 from agent_envs.contract.outcomes import OUTCOME_TABLE, OUTCOME_TABLE_VERSION, OutcomeClass, classify, consequences
 from agent_envs.contract.reference import Call, ReferenceRun, TaskReferences, WrongRun
 from agent_envs.contract.run import AgentRun
+from agent_envs.contract.system import SECTIONS, SpecError, SystemSpec
 from agent_envs.contract.task import AgentTask, InitialState, Limits, Permission, PublicTask, RubricItem, state_hash
 from agent_envs.contract.user import Fact, ScriptedUserSpec, Terms, Turn, Wish
 from agent_envs.contract.verdict import CheckResult, Status, Verdict
@@ -24,6 +25,7 @@ from agent_envs.contract.verdict import CheckResult, Status, Verdict
 __all__ = [
     "OUTCOME_TABLE",
     "OUTCOME_TABLE_VERSION",
+    "SECTIONS",
     "AgentEvalError",
     "AgentRun",
     "AgentTask",
@@ -46,7 +48,9 @@ __all__ = [
     "RowPatch",
     "RubricItem",
     "ScriptedUserSpec",
+    "SpecError",
     "Status",
+    "SystemSpec",
     "TaskError",
     "TaskReferences",
     "Terminal",

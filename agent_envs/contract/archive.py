@@ -109,10 +109,13 @@ def _unpacked(data: bytes) -> bytes:
 
 def _read(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with open(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError(f"{path.name} is not a regular file")
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -5,8 +5,9 @@ The form, byte for byte:
 * UTF-8. In strings ``"`` and ``\`` are escaped, control characters are ``\b \t \n \f \r`` or ``\u00XX``, and a lone
   surrogate, which UTF-8 can't hold, is ``\uXXXX`` (hexadecimal in lower case). Every other character stands as itself.
 * Objects: keys are strings, sorted by code point; ``{"a":1,"b":2}`` with no white space anywhere.
-* Integers: decimal digits (more than 4300 are refused, as no reader takes them). Floats: the shortest decimal that reads back as the same double, as Python's
-  ``repr`` writes it (``1.0``, ``1e+16``, ``1e-05``); NaN and infinities are refused. ``true``, ``false``, ``null``.
+* Integers: decimal digits (more than 4300 are refused, as no reader takes them). Floats: the shortest decimal that
+  reads back as the same double, as Python's ``repr`` writes it (``1.0``, ``1e+16``, ``1e-05``); NaN and infinities are
+  refused. ``true``, ``false``, ``null``.
 * Digest: lower-case hexadecimal SHA-256 of those bytes.
 
 JSON has no exact decimals and no bytes. ``typed`` writes them as ``{"$decimal": "25"}`` (no exponent, no trailing

@@ -44,8 +44,10 @@ class Change(Model):
 
     @property
     def label(self) -> str:
-        """The row's name in messages: ``orders/W1042``."""
-        return f"{self.table}/{','.join(str(value) for value in self.key.values())}"
+        """The row's name in messages: ``orders/W1042``, or ``lines/number=1,order=W1042`` for a key of more columns."""
+        if len(self.key) == 1:
+            return f"{self.table}/{next(iter(self.key.values()))}"
+        return f"{self.table}/{','.join(f'{column}={self.key[column]}' for column in sorted(self.key))}"
 
 
 def net_changes(changes: Iterable[Change]) -> list[Change]:

@@ -57,8 +57,8 @@ def read_yaml(path: Path) -> Document:
     """Read one YAML document, a mapping.
 
     Raises:
-        TaskError: The file can't be read, isn't a YAML mapping of plain data, has a key twice, an alias or a number that
-            isn't finite, is nested deeper than 40 levels, or is larger than 1 MB.
+        TaskError: The file can't be read, isn't a YAML mapping of plain data, has a key twice, an alias, a tag or a
+            number that isn't finite, is nested deeper than 40 levels, or is larger than 1 MB.
     """
     try:
         if path.exists() and not path.is_file():
@@ -90,11 +90,11 @@ def _plain_only(path: Path, text: str) -> None:
     """Refuse aliases, tags and deep nesting while the document is still a flat list of events."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
-        where = f"{path}, line {event.start_mark.line + 1}"
+        where = f"{path}, line {event.start_mark.line + 1 if event.start_mark else 1}"
         if isinstance(event, yaml.AliasEvent):
             raise TaskError(f"{where}: the alias *{event.anchor}: aliases aren't allowed in task files")
-        if getattr(event, "tag", None):
-            raise TaskError(f"{where}: the tag {event.tag}: tags aren't allowed in task files")
+        if tag := getattr(event, "tag", None):
+            raise TaskError(f"{where}: the tag {tag}: tags aren't allowed in task files")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MOST_LEVELS:
             raise TaskError(f"{where}: nested deeper than {_MOST_LEVELS} levels")

@@ -65,8 +65,8 @@ class ChangesAssertion(Model):
         for group in self.either or ((),):
             if not any(change.count for change in (*self.expect, *group)):
                 raise ValueError(
-                    "a 'changes' assertion needs at least one expected change with count > 0 (in every 'either' group, or "
-                    "in 'expect'): with none, doing nothing would pass (record a refusal or hand-over as a change)"
+                    "a 'changes' assertion needs at least one expected change with count > 0 (in 'expect' or in every "
+                    "'either' group): with none, doing nothing would pass (record a refusal or hand-over as a change)"
                 )
         return self
 

@@ -1,16 +1,17 @@
 """The outcome table: how each way of ending is classed, and what follows from the class.
 
-One versioned table, keyed by (phase, origin, kind). The runner, the statistics and the reports all derive from it. A way
-of ending that is not in the table is *unclassified*: invalid and quarantined, never a zero and never a pass.
+One versioned table, keyed by (phase, origin, kind). The runner, the statistics and the reports all derive from it. A
+way of ending that is not in the table is *unclassified*: invalid and quarantined, never a zero and never a pass.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent_envs.contract.evidence import Terminal
 from agent_envs.contract.verdict import Status
 
-OUTCOME_TABLE_VERSION = 1
+OUTCOME_TABLE_VERSION = 2
 
 
 class OutcomeClass(StrEnum):
@@ -58,33 +59,46 @@ OUTCOME_TABLE: dict[tuple[str, str, str], Consequences] = {
     ("act", "agent", "cost_limit"): _JUDGED,
     ("act", "agent", "too_many_errors"): _JUDGED,
     ("act", "agent", "policy_error"): _AGENT,
+    # The policy's process died in the policy's own code: exit, crash, out of memory.
+    ("act", "agent", "policy_crash"): _AGENT,
+    # The policy let no other code run when its time was up, so its process was killed and with it the state reached.
+    # Not judged, yet counted: who blocks the judging must not leave the denominator by it.
+    ("act", "agent", "policy_hung"): _AGENT,
     ("act", "harness", "too_many_invalid_calls"): _HARNESS,
     ("reset", "environment", "start_state_mismatch"): _ENVIRONMENT,
     ("reset", "environment", "reset_fault"): _ENVIRONMENT,
     ("act", "environment", "tool_fault"): _ENVIRONMENT,
     ("act", "environment", "channel_fault"): _ENVIRONMENT,
     ("act", "environment", "undeclared_write"): _ENVIRONMENT,
+    # The worker died outside the policy's code, or the machine it ran on is gone.
+    ("act", "environment", "worker_lost"): _ENVIRONMENT,
     ("grade", "grader", "grader_fault"): _GRADER,
     ("grade", "grader", "disagreement"): _GRADER,
 }
 
 
-def consequences(terminal: Terminal) -> Consequences:
+Table = Mapping[tuple[str, str, str], Consequences]
+
+
+def consequences(terminal: Terminal, table: Table = OUTCOME_TABLE) -> Consequences:
     """Look a way of ending up; an unknown one is unclassified."""
-    return OUTCOME_TABLE.get((terminal.phase, terminal.origin, terminal.kind), UNCLASSIFIED)
+    return table.get((terminal.phase, terminal.origin, terminal.kind), UNCLASSIFIED)
 
 
-def classify(terminal: Terminal, success: Status | None) -> tuple[OutcomeClass, Consequences]:
+def classify(
+    terminal: Terminal, success: Status | None, table: Table = OUTCOME_TABLE
+) -> tuple[OutcomeClass, Consequences]:
     """Class and consequences of an attempt.
 
     Args:
         terminal: Why the episode ended.
         success: The verdict's Y, or None when there is no verdict.
+        table: The outcome table; a campaign's may have rows of its own.
 
     Returns:
         The class, and the row it follows from. A judged ending without a determined verdict is a grader failure.
     """
-    row = consequences(terminal)
+    row = consequences(terminal, table)
     if not row.judged:
         return row.outcome_class, row
     if success is Status.PASS:

@@ -49,6 +49,20 @@ class AgentRun(Model):
     infrastructure_status: Literal["ok", "faulted"]
     evidence: str = ""
     """Folder of the evidence, relative to the results folder; empty when not kept."""
+    campaign: str = ""
+    """Digest of the campaign's lock; empty outside a campaign."""
+    system: str = ""
+    """Name of the system in the manifest."""
+    try_number: int = Field(default=0, ge=0)
+    """0 for the first try of a planned attempt; later ones follow invalid tries."""
+    order: int = Field(default=0, ge=0)
+    """Place in the order in which the campaign's tries were started."""
+    worker: str = ""
+    """Worker that ran it."""
+    weight: float = Field(default=1.0, gt=0)
+    """The task's weight in the campaign."""
+    labels: dict[str, str] = {}
+    """The task's slice labels."""
 
     @property
     def broke_rule(self) -> bool:

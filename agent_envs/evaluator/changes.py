@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from agent_envs.contract.canonical import canonical_json
 from agent_envs.contract.change import Change
 from agent_envs.contract.outcome import ChangesAssertion, ExpectedChange
 from agent_envs.contract.verdict import CheckResult, Status
@@ -123,17 +124,19 @@ def altered(change: Change) -> set[str]:
 
 
 def describe(change: Change) -> str:
-    """One line for people: ``update orders/W1 (status: 'delivered' -> 'cancelled')``."""
+    """One line for people: ``update orders/W1 (status: 'delivered' -> 'cancelled')``.
+
+    Columns come in the order of their names: evidence read back from a file has lost any other.
+    """
     kind = kind_of(change)
     if kind == "update" and change.before and change.after:
         detail = ", ".join(
             f"{column}: {_plain(change.before[column])} -> {_plain(change.after[column])}"
-            for column in change.after
-            if column in altered(change)
+            for column in sorted(altered(change))
         )
     else:
         row = change.after or change.before or {}
-        detail = ", ".join(f"{column}={_plain(value)}" for column, value in row.items() if value is not None)
+        detail = ", ".join(f"{column}={_plain(value)}" for column, value in sorted(row.items()) if value is not None)
     return f"{kind} {change.label} ({detail})"[:600]
 
 
@@ -159,5 +162,5 @@ def _nearest(item: ExpectedChange, spare: Sequence[Change]) -> str:
 
 def _plain(value: object) -> str:
     if isinstance(value, dict) and len(value) == 1:
-        return str(next(iter(value.values())))
-    return repr(value)[:80]
+        return str(next(iter(value.values())))[:80]
+    return (canonical_json(value).decode() if isinstance(value, dict | list) else repr(value))[:80]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from agent_envs.contract.canonical import canonical_json
 from agent_envs.contract.outcome import (
     AtMost,
     ConfirmedBefore,
@@ -134,7 +135,7 @@ class Monitor:
             self._first.append((event, status))
 
     def _served(self, served: list[list[int]], fitting: list[int], once: bool) -> bool:
-        """Whether an event finds an earlier one that fits; where each serves once, without taking another's only one."""
+        """Whether an event finds an earlier one that fits; where each serves once, one that no other event needs."""
         if not once:
             return bool(fitting)
         served.append(fitting)
@@ -192,4 +193,6 @@ def _decimal(value: Any) -> Decimal | None:
 
 def _shown(event: Event, path: str) -> str:
     found, value = lookup(event, path)
-    return repr(value)[:60] if found else "nothing"
+    if not found:
+        return "nothing"
+    return (canonical_json(value).decode() if isinstance(value, dict | list) else repr(value))[:60]
