@@ -11,7 +11,9 @@ from agent_envs.wrappers.permissions import Permissions
 from agent_envs.wrappers.recording import Recording
 
 
-def compose(env: AgentEnv, *, record: str = "", recheck: float = 0.05, **limits: Any) -> gymnasium.Env[Observation, Any]:
+def compose(
+    env: AgentEnv, *, record: str = "", recheck: float = 0.05, **limits: Any
+) -> gymnasium.Env[Observation, Any]:
     """Put permissions, limits, recording and evaluation around an environment, in this order.
 
     Args:
@@ -20,7 +22,4 @@ def compose(env: AgentEnv, *, record: str = "", recheck: float = 0.05, **limits:
         recheck: Share of verdicts made twice and compared.
         limits: Tighter limits, as `EpisodeLimits` takes them.
     """
-    dressed = Evaluation(Recording(EpisodeLimits(Permissions(env), **limits), record), recheck)
-    if env._episode is not None:
-        dressed.follow()
-    return dressed
+    return Evaluation(Recording(EpisodeLimits(Permissions(env), **limits), record), recheck)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_envs.contract import AgentEvalError
-from agent_envs.episode.calls import Call
+from agent_envs.episode.calls import Call, Calls
 from agent_envs.episode.env import Observation
 
 
@@ -69,6 +69,7 @@ class DiscreteActions(gymnasium.Wrapper[Observation, Any, Observation, Any], gym
 
     Example:
         >>> import gymnasium, agent_envs
+        >>> from agent_envs.wrappers import DiscreteActions
         >>> env = DiscreteActions(gymnasium.make("agenteval/refund-v1", split="train"))
         >>> _, info = env.reset(seed=1)
         >>> [env.menu.names[i] for i in info["action_mask"].nonzero()[0]][:2]
@@ -86,8 +87,8 @@ class DiscreteActions(gymnasium.Wrapper[Observation, Any, Observation, Any], gym
         if make is None:
             raise MenuError(f"{type(env.unwrapped).__name__} has no menu of its own; name one as menu='module:Class'")
         made = make()
-        if not isinstance(made, Menu) or not made.names:
-            raise MenuError(f"menu={menu!r} makes {made!r}, which is no Menu with named options")
+        if missing := [name for name in ("names", "reset", "observe", "calls") if not getattr(made, name, None)]:
+            raise MenuError(f"{type(made).__name__} is no menu: it has no {' and no '.join(missing)}")
         self.menu: Menu = made
         self.action_space = gymnasium.spaces.Discrete(len(made.names))
 
@@ -125,11 +126,13 @@ class DiscreteActions(gymnasium.Wrapper[Observation, Any, Observation, Any], gym
             return None
         return index if 0 <= index < len(self.menu.names) else None
 
-    def _refused(self, choice: int | None, action: Any) -> Call:
+    def _refused(self, choice: int | None, action: Any) -> Calls:
         if choice is None:
             kind = type(action).__name__
-            return Call("", {}, "", f"there is no such option ({kind}); choose from 0 to {len(self.menu.names) - 1}")
-        return Call("", {}, "", f"the option {self.menu.names[choice]!r} is not on offer now")
+            problem = f"there is no such option ({kind}); choose from 0 to {len(self.menu.names) - 1}"
+        else:
+            problem = f"the option {self.menu.names[choice]!r} is not on offer now"
+        return Calls((Call("", {}, problem=problem),))
 
 
 def find(place: str) -> Callable[[], Any]:

@@ -1,8 +1,5 @@
 """Evaluation: the reward is the verdict, made from frozen evidence when the episode has ended."""
 
-import functools
-import importlib.metadata
-import platform
 import time
 from typing import Any, cast
 
@@ -12,14 +9,18 @@ from agent_envs.contract import (
     AgentRun,
     Evidence,
     Status,
+    SystemSpec,
     Terminal,
     Verdict,
     classify,
-    digest,
 )
 from agent_envs.episode.env import AgentEnv, Observation
 from agent_envs.episode.faults import Fault, boundary
+from agent_envs.episode.record import Episode
 from agent_envs.evaluator import Monitor, evaluate
+from agent_envs.wrappers.system import environment_sections
+
+_GRADER = boundary("grade", "grader", "grader_fault")
 
 
 class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs):
@@ -30,12 +31,12 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
 
     Args:
         env: An environment inside `Recording`.
-        recheck: Share of verdicts, chosen by the evidence's digest, that are made twice and compared; a disagreement is a
-            grader failure.
+        recheck: Share of verdicts, chosen by the evidence's digest, that are made twice and compared; a disagreement
+            is a grader failure.
 
     Attributes:
         verdict: Verdict of the episode that has just ended; None while it runs or when nothing could be judged.
-        run: Its `AgentRun`; None while it runs.
+        run: Its `AgentRun`; raises RuntimeError while it runs.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, Any], recheck: float = 0.05) -> None:
@@ -45,24 +46,28 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
         gymnasium.utils.RecordConstructorArgs.__init__(self, recheck=recheck)
         gymnasium.Wrapper.__init__(self, env)
         self._core = cast(AgentEnv, env.unwrapped)
-        self._recheck = recheck
+        self.recheck = recheck
+        self._episode: Episode | None = None
+        """The episode that is followed; not the environment's own once that was forked or restored."""
         self._monitors: list[Monitor] = []
         self.verdict: Verdict | None = None
         self._run: AgentRun | None = None
         self._terminal: Terminal | None = None
+        self._system: SystemSpec | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode."""
-        self.verdict = self._run = self._terminal = None
         observation, info = self.env.reset(seed=seed, options=options)
-        self.follow()
+        self._follow()
         return observation, info | {"is_success": False, "verdict": ""}
 
-    def follow(self) -> None:
-        """Follow the current episode's terminating constraints, from its beginning."""
+    def _follow(self) -> None:
+        """Turn to the environment's current episode, and watch its terminating constraints from its beginning."""
         core = self._core
+        self._episode = core.episode
+        self.verdict = self._run = self._terminal = None
         constraints = core.episode.task.constraints
         self._monitors = [Monitor(item) for item in constraints if item.on_breach == "terminate"]
         for entry in core.episode.log.entries:
@@ -70,15 +75,22 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
         core.watch = self._watch if self._monitors else None
 
     def _watch(self, entry: dict[str, Any]) -> Terminal | None:
-        for monitor in self._monitors:
-            monitor.feed(entry)
-            if monitor.breached:
-                detail = monitor.result().explanation
-                return Terminal(phase="act", origin="agent", kind="forbidden_action", detail=detail)
-        return None
+        ending = None
+        try:
+            with _GRADER:
+                for monitor in self._monitors:
+                    monitor.feed(entry)
+                    if monitor.breached and ending is None:
+                        detail = monitor.result().explanation
+                        ending = Terminal(phase="act", origin="agent", kind="forbidden_action", detail=detail)
+        except Fault as fault:
+            return fault.terminal
+        return ending
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
         """Step, and judge when the episode has ended."""
+        if self._core._episode is not self._episode:
+            self._follow()
         observation, _, terminated, truncated, info = self.env.step(action)
         reward = 0.0
         info |= {"is_success": False, "verdict": ""}
@@ -97,10 +109,7 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
         Returns:
             The record, as ``run``.
         """
-        core = self._core
-        core.episode.end(Terminal(phase="act", origin=origin, kind=kind, detail=detail))  # type: ignore[arg-type]
-        if self._terminal is None:
-            self._judge()
+        self._core.episode.end(Terminal(phase="act", origin=origin, kind=kind, detail=detail))  # type: ignore[arg-type]
         return self.run
 
     def _judge(self) -> None:
@@ -108,12 +117,12 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
         task = self._core.episode.task
         self._terminal = evidence.terminal
         try:
-            with boundary("grade", "grader", "grader_fault"):
+            with _GRADER:
                 self.verdict = evaluate(task, evidence)
-                again = int(evidence.digest[:8], 16) < self._recheck * 2**32
-            if again and evaluate(task, evidence) != self.verdict:
-                detail = "two evaluations of the same evidence differ"
-                raise Fault(detail, Terminal(phase="grade", origin="grader", kind="disagreement", detail=detail))
+                again = int(evidence.digest[:8], 16) < self.recheck * 2**32
+                if again and evaluate(task, evidence) != self.verdict:
+                    detail = "two evaluations of the same evidence differ"
+                    raise Fault(detail, Terminal(phase="grade", origin="grader", kind="disagreement", detail=detail))
         except Fault as fault:
             self.verdict, self._terminal = None, fault.terminal
 
@@ -124,6 +133,12 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
         Raises:
             RuntimeError: The episode hasn't ended.
         """
+        episode = self._core._episode
+        if episode is not None:
+            if episode is not self._episode:
+                self._follow()
+            if self._terminal is None and episode.terminal is not None:
+                self._judge()
         if self._terminal is None:
             raise RuntimeError("the episode hasn't ended; its record is made at the end (or by stop())")
         if self._run is None:
@@ -141,7 +156,7 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
             task_digest=evidence.task_digest,
             policy="",
             oracle=False,
-            system_spec_hash=digest(self.system()),
+            system_spec_hash=self.system().digest,
             attempt=0,
             seed=evidence.seed,
             initial_state_hash=evidence.initial_state_hash,
@@ -160,23 +175,13 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
             infrastructure_status="faulted" if terminal.origin == "environment" else "ok",
         )
 
-    def system(self) -> dict[str, Any]:
-        """What is under test beside the policy: tools, wrappers, interpreter and package versions, as JSON."""
-        core = self._core
-        layers, env = [], cast("gymnasium.Env[Any, Any]", self)
-        while isinstance(env, gymnasium.Wrapper):
-            layers.append(type(env).__name__)
-            env = env.env
-        return {
-            "tools": {name: tool.implementation_digest for name, tool in core.action_space.tools.items()},
-            "wrappers": layers,
-            "python": platform.python_version(),
-            "packages": _versions(),
-        }
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the episode, which the environment copies or pickles itself and is then followed anew."""
+        return {**self.__dict__, "_episode": None, "_monitors": []}
 
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    """Versions of the packages that can move a result."""
-    names = ("gymnasium", "numpy", "pydantic", "sqlalchemy")
-    return {name: importlib.metadata.version(name) for name in names}
+    def system(self) -> SystemSpec:
+        """What is under test beside the policy; wrappers outside of this one are not seen from here."""
+        if self._system is None:
+            nobody: dict[str, dict[str, Any]] = {"policy": {}, "model": {}, "harness": {}}
+            self._system = SystemSpec(**nobody, **environment_sections(self))
+        return self._system

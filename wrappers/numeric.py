@@ -48,6 +48,7 @@ class NumericObservation(gymnasium.Wrapper[Any, Any, Observation, Any], gymnasiu
 
     Example:
         >>> import gymnasium, agent_envs
+        >>> from agent_envs.wrappers import DiscreteActions, NumericObservation
         >>> env = NumericObservation(DiscreteActions(gymnasium.make("agenteval/refund-v1", split="train")))
         >>> vector, _ = env.reset(seed=1)
         >>> vector.dtype.name, vector.shape == (len(env.names),), env.names[0]

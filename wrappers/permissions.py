@@ -11,11 +11,12 @@ from agent_envs.contract.expected import Expected
 from agent_envs.contract.outcome import lookup
 from agent_envs.episode.calls import Call, Calls, parse_action
 from agent_envs.episode.env import AgentEnv, Observation
+from agent_envs.episode.spaces import ToolCall
 from agent_envs.evaluator import MISSING, compare
 
 
 class Permissions(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs):
-    """Denies calls by tool and by argument. All rules hold together: the task's own, and those given here.
+    r"""Denies calls by tool and by argument. All rules hold together: the task's own, and those given here.
 
     A rule whose condition can't be decided denies.
 
@@ -28,18 +29,20 @@ class Permissions(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasi
         >>> env = Permissions(gymnasium.make("agenteval/refund-v1"), deny=("issue_refund",))
         >>> _ = env.reset(seed=1)
         >>> env.step({"tool": "issue_refund", "arguments": {}})[0]["text"]
-        '{"status": "denied", "error": "the tool \\'issue_refund\\' is not permitted here"}'
+        '{"status":"denied","error":"the tool \'issue_refund\' is not permitted here"}'
         >>> env.close()
     """
 
     def __init__(self, env: gymnasium.Env[Observation, Any], deny: Iterable[str] = ()) -> None:
         """Guard ``env``."""
-        gymnasium.utils.RecordConstructorArgs.__init__(self, deny=list(deny))
+        deny = list(deny)
+        gymnasium.utils.RecordConstructorArgs.__init__(self, deny=deny)
         gymnasium.Wrapper.__init__(self, env)
         self._core = cast(AgentEnv, env.unwrapped)
-        unknown = sorted(set(deny) - set(self._core.action_space.tools))  # type: ignore[attr-defined]
+        unknown = sorted(set(deny) - set(cast(ToolCall, self._core.action_space).tools))
         if unknown:
             raise ValueError(f"deny={unknown}: the environment has no such tools")
+        self.denied = tuple(deny)
         self._rules = tuple(
             Permission(tools=(name,), reason=f"the tool {name!r} is not permitted here") for name in deny
         )

@@ -7,6 +7,7 @@ import gymnasium
 
 from agent_envs.contract import Evidence, write_evidence
 from agent_envs.episode.env import AgentEnv, Observation
+from agent_envs.episode.record import Episode
 
 
 class Recording(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs):
@@ -27,6 +28,8 @@ class Recording(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium
         gymnasium.Wrapper.__init__(self, env)
         self._core = cast(AgentEnv, env.unwrapped)
         self._folder = folder
+        self._episode: Episode | None = None
+        """The episode that the evidence is of; not the environment's own once that was reset or restored."""
         self.evidence: Evidence | None = None
         self.location: Path | None = None
 
@@ -45,10 +48,22 @@ class Recording(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium
         return result
 
     def freeze(self) -> Evidence:
-        """The evidence of the ended episode; made (and kept) at the first call."""
-        if self.evidence is None:
-            self.evidence = self._core.episode.evidence()
+        """The evidence of the ended episode; made (and kept) at the first call.
+
+        Raises:
+            RuntimeError: The episode hasn't ended.
+            EvidenceError: The evidence can't be kept in the folder.
+        """
+        episode = self._core.episode
+        if self.evidence is None or self._episode is not episode:
+            self.evidence = self.location = None
+            evidence, location = episode.evidence(), None
             if self._folder:
-                self.location = Path(self._folder) / self.evidence.digest[:32]
-                write_evidence(self.evidence, self.location)
+                location = Path(self._folder) / evidence.digest[:32]
+                write_evidence(evidence, location)
+            self.evidence, self.location, self._episode = evidence, location, episode
         return self.evidence
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the episode, which the environment copies or pickles itself."""
+        return {**self.__dict__, "_episode": None}

@@ -1,5 +1,6 @@
 """Rate limits on the virtual clock: a service that refuses too many requests, the same way in every run."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,10 +36,11 @@ class RateLimits(StateChannel):
         self._clock = clock
         self._rules = dict(rules)
         self._uses: _Uses = {}
+        self._digested: tuple[str, float] | None = None
 
     def restore(self) -> None:
         """Forget every use."""
-        self._uses = {}
+        self._uses, self._digested = {}, None
 
     def use(self, name: str, subject: str = "") -> None:
         """Count one use, if the rule allows it.
@@ -59,10 +61,19 @@ class RateLimits(StateChannel):
             wait = counting[len(counting) - many] + seconds - self._clock.seconds
             raise ToolError(f"Rate limit reached: {many} in {seconds} seconds. Try again in {wait} seconds.")
         self._uses[name, subject] = [*counting, self._clock.seconds]
+        self._digested = None
 
     def digest(self) -> str:
         """Digest of the uses that still count; one that no longer does can't be observed."""
-        return digest(self._shown()) if self._uses else _UNUSED
+        if not self._uses:
+            return _UNUSED
+        # Nothing changes until the next use, or until one stops counting.
+        if self._digested is None or self._clock.seconds >= self._digested[1]:
+            windows = {name: seconds for name, (_, seconds) in self._rules.items()}
+            counting = self._counting().items()
+            ends = [uses[0] + windows[name] for (name, _), uses in counting]
+            self._digested = digest(self._shown()), min(ends, default=math.inf)
+        return self._digested[0]
 
     def changes(self) -> list[Change]:
         """One change for each rule and subject with uses that still count."""
@@ -90,7 +101,7 @@ class RateLimits(StateChannel):
         unknown = sorted({name for name, _ in uses} - self._rules.keys())
         if unknown:
             raise ValueError(f"the frozen point has uses of {unknown[0]!r}, which is no rule here")
-        self._uses = uses
+        self._uses, self._digested = uses, None
 
     def probe(self) -> None:
         """Limits work when their clock does."""

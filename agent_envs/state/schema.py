@@ -207,12 +207,13 @@ def _check(table: sa.Table) -> None:
 
 
 def _layout(number: int, table: sa.Table) -> Layout:
-    columns = tuple(column.name for column in table.columns)
+    # Plain text: SQLAlchemy's own kind of name is slow to encode and compare.
+    columns = tuple(str.__str__(column.name) for column in table.columns)
     codecs = tuple(codec_of(column.type) for column in table.columns)
-    key = tuple(column.name for column in table.primary_key.columns)
+    key = tuple(str.__str__(column.name) for column in table.primary_key.columns)
     return Layout(
         number=number,
-        name=table.name,
+        name=str.__str__(table.name),
         columns=columns,
         codecs=codecs,
         nullable=tuple(bool(column.nullable) and not column.primary_key for column in table.columns),

@@ -17,7 +17,11 @@ class RefundMenu(Menu):
 
     The options ask, look up, verify, propose, register, pay, close, report and finish. Sums are worked out by the
     policy's public arithmetic, on the right basis and on wrong ones. The mask tells what can be done, not what should:
-    see `agent_envs.envs.refund.menu.options`. It reads observations only, so it knows no more than any agent.
+    see `agent_envs.envs.refund.menu.options`. Where several options stand for the very same calls, only the first is on
+    offer. The menu reads observations only, so it knows no more than any agent.
+
+    It is made for the training tasks, whose customers speak plainly. The curated tasks' customers speak as people do;
+    where patterns can't read them, the options that need the fact aren't on offer, or are worked out wrongly.
 
     Attributes:
         names: The options' names.
@@ -58,4 +62,7 @@ class RefundMenu(Menu):
 
     def _become(self, memory: Memory) -> None:
         self.memory, self._known = memory, Figures(memory)
-        self._calls = [option(self._known) for option in OPTIONS.values()]
+        self._calls: list[list[dict[str, Any]]] = []
+        for option in OPTIONS.values():
+            calls = option(self._known)
+            self._calls.append([] if calls in self._calls else calls)

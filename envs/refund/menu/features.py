@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agent_envs.envs.refund.menu.figures import BASES, Figures
-from agent_envs.envs.refund.menu.options import IDENTITY_FACTS, REQUEST_FACTS, proposed_credit, proposed_refunds
+from agent_envs.envs.refund.menu.inquiry import IDENTITY_FACTS, REQUEST_FACTS
+from agent_envs.envs.refund.menu.paying import proposed_credit, proposed_refunds
 
 Feature = Callable[[Figures], Any]
 """Gives a truth value, or a number from 0 to 1."""

@@ -106,8 +106,8 @@ class Memory:
         refunds = [call["arguments"]["propose"] for call in calls if _proposes_refund(call)]
         self.last_refund = refunds or self.last_refund
         for call, answer in zip(calls, answers, strict=True):
-            if answer.get("status") == "ok":
-                getattr(self, f"_{call['tool']}")(call["arguments"], answer["result"])
+            if answer.get("status") == "ok" and isinstance(result := answer.get("result"), dict):
+                getattr(self, f"_{call['tool']}")(call["arguments"], result)
 
     def refuse(self) -> None:
         """Count a step whose choice was not on offer."""
@@ -164,7 +164,10 @@ class Memory:
         self.credits.append(result)
 
     def _cancel_order(self, arguments: Row, result: Row) -> None:
-        self.cancelled.append(result["order_id"])
+        number = result["order_id"]
+        self.cancelled.append(number)
+        if number in self.orders:
+            self.orders[number] = self.orders[number] | {"status": result["status"]}
 
     def _resolve_ticket(self, arguments: Row, result: Row) -> None:
         self.closed = result["decision"]
