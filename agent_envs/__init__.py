@@ -1,7 +1,8 @@
 """Gymnasium environments that measure tool-using agents by what they do.
 
-Importing this package registers the ids ``agenteval/<name>-v<n>`` and loads nothing else; each environment's own modules are
-imported when it is made. Where this module isn't imported, ``gymnasium.make("agent_envs:agenteval/refund-v1")`` does both.
+Importing this package registers the ids ``agenteval/<name>-v<n>`` and loads nothing else; each environment's own
+modules are imported when it is made. Where nothing imports this package,
+``gymnasium.make("agent_envs:agenteval/refund-v1")`` does both.
 """
 
 import gymnasium

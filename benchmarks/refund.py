@@ -148,7 +148,9 @@ def _parts(bench: Bench, rounds: int) -> list[Result]:
         Result("refund: reset with proof, after a dirty episode", statistics.median(resets), budget=0.2e-3),
         Result("refund: state hash", statistics.median(hashing)),
         Result("refund: verdict", statistics.median(verdicts), budget=1e-3),
-        Result(f"refund: graded reference episode of {size} steps", episode, note=f"{1 / episode:.0f} episodes a second"),
+        Result(
+            f"refund: graded reference episode of {size} steps", episode, note=f"{1 / episode:.0f} episodes a second"
+        ),
         Result(
             "refund: the same over tau-bench's published time",
             episode / TAU_BENCH_EPISODE,
@@ -203,7 +205,12 @@ def _memory(environments: int) -> list[Result]:
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     bare, one, many, image = json.loads(answer)
     return [
-        Result("refund: memory of the first environment, over its imports", one - bare, unit="MiB", note=f"imports {bare:.0f} MiB"),
+        Result(
+            "refund: memory of the first environment, over its imports",
+            one - bare,
+            unit="MiB",
+            note=f"imports {bare:.0f} MiB",
+        ),
         Result(
             f"refund: memory of each further environment of {environments}",
             (many - one) / (environments - 1),

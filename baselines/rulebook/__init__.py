@@ -46,7 +46,7 @@ class Rulebook:
 
 
 class Hasty(Rulebook):
-    """The same clerk without the patience to ask for a yes: often right in the outcome, and never by the rules when it pays."""
+    """The same clerk without the patience to ask for a yes: often right, and never by the rules where it pays."""
 
     name = "hasty"
     clerk = HastyClerk

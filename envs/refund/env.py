@@ -32,14 +32,15 @@ class RefundEnv(AgentEnv):
     ## Description
     The agent works for a retailer. A customer has called; a ticket is open. The agent talks to the customer, looks up
     the account, checks who is calling, decides what the policy allows, moves money or refuses, closes the ticket and
-    finishes. The tools do not enforce the policy: doing what it forbids is possible, is recorded, and costs the success.
+    finishes. The tools do not enforce the policy: doing what it forbids is possible, is recorded, and costs the
+    success.
 
     ## Mission
     The request names the ticket and the rules. What the customer wants comes out in the talk, and may change there.
 
     ## Action Space
-    `ToolCall`: `{"tool": name, "arguments": {...}}`, a JSON text of it, or a list of up to 16 calls. `env.action_space.schemas()`
-    gives every tool's JSON Schema.
+    `ToolCall`: `{"tool": name, "arguments": {...}}`, a JSON text of it, or a list of up to 16 calls.
+    `env.action_space.schemas()` gives every tool's JSON Schema.
 
     | Num | Name | Action |
     |-----|------|--------|
@@ -67,29 +68,31 @@ class RefundEnv(AgentEnv):
     | 21 | `finish` | End the work |
 
     ## Observation Space
-    `Dict(text=Unicode(65536))`. After a reset: the request, and the customer's first words as JSON. After a step: JSON
-    `{"status": "ok", "result": {...}}`, or `{"status": "error" | "invalid" | "denied" | "timeout", "error": "..."}`; a list of them
-    for a list of calls. Long texts are cut in the middle, saying so.
+    `Dict(text=Unicode(65536))`. After a reset: the request, and the customer's first words as JSON. After a step:
+    JSON `{"status": "ok", "result": {...}}`, or `{"status": "error" | "invalid" | "denied" | "timeout", "error":
+    "..."}`; a list of them for a list of calls. Long texts are cut in the middle, saying so.
 
     ## Rewards
-    0.0 until the end; then 1.0 if the final state is exactly what the task demands, nothing else was changed and no rule was
-    broken, else 0.0.
+    0.0 until the end; then 1.0 if the final state is exactly what the task demands, nothing else was changed and no
+    rule was broken, else 0.0.
 
     ## Starting State
-    The same 250 customers and 700 orders in every episode, and the task's own rows. The state hash after a reset is the
-    one pinned in the task. Seeds choose the task (when none is named) and the customer's phrasing.
+    The same 250 customers and 700 orders in every episode, and the task's own rows. The state hash after a reset is
+    the one pinned in the task. Seeds choose the task (when none is named) and the customer's phrasing.
 
     ## Episode End
-    Terminated: `finish`; more than two messages to a customer who has gone (`user_stop`). Truncated: step, call, time, token or
-    cost limit; 10 invalid calls or 20 refused calls in a row; a fault of the environment.
+    Terminated: `finish`; more than two messages to a customer who has gone (`user_stop`). Truncated: step, call,
+    time, token or cost limit; 10 invalid calls or 20 refused calls in a row; a fault of the environment.
 
     ## Information
-    `task_id`, `task_revision`, `step`, `state_hash`, `terminal_reason`, `user` (active, finished, left), `is_success`, `verdict`.
+    `task_id`, `task_revision`, `step`, `state_hash`, `terminal_reason`, `user` (active, finished, left),
+    `is_success`, `verdict`.
 
     ## Arguments
-    `task` (id; empty draws one by seed), `split` (`eval`: curated, `train`: generated without end), `database` (`sqlite://` in
-    memory, or `postgresql+psycopg://...`), `scale` (1, 10 or 100 times the rows, for measurements), `record` (folder for evidence),
-    `recheck` (share of verdicts made twice), and tighter limits: `steps`, `wall_seconds`, `tokens`, `cost`.
+    `task` (id; empty draws one by seed), `split` (`eval`: curated, `train`: generated without end), `database`
+    (`sqlite://` in memory, or `postgresql+psycopg://...`), `scale` (1, 10 or 100 times the rows, for measurements),
+    `record` (folder for evidence), `recheck` (share of verdicts made twice), and tighter limits: `steps`,
+    `wall_seconds`, `tokens`, `cost`.
 
     ## Version History
     * v1: first release.

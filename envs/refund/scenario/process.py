@@ -61,7 +61,8 @@ REFUSALS = (
         name="refusal",
         first=EventPattern(tool="verify_identity", result={"passed": Exact(exact=True)}),
         then=EventPattern(
-            tool=("resolve_ticket", "hand_over"), arguments={"reason": _one_of([*_ABOUT_THE_ACCOUNT, "fraud_hold", "approval_denied"])}
+            tool=("resolve_ticket", "hand_over"),
+            arguments={"reason": _one_of([*_ABOUT_THE_ACCOUNT, "fraud_hold", "approval_denied"])},
         ),
         same=(Same(first="arguments.ticket_id", then="arguments.ticket_id"),),
     ),

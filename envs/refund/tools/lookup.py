@@ -196,7 +196,12 @@ def get_ticket(world: Office, ticket_id: Id) -> dict[str, Any]:
     """
     ticket = records.ticket(world, ticket_id)
     rows, total = records.fetch(world, _notes, ticket_id=ticket_id)
-    return {"now": world.clock.iso, **ticket, "notes": [_without(row, "ticket_id") for row in rows], "notes_total": total}
+    return {
+        "now": world.clock.iso,
+        **ticket,
+        "notes": [_without(row, "ticket_id") for row in rows],
+        "notes_total": total,
+    }
 
 
 @tool(reads=("orders",))
