@@ -23,15 +23,15 @@ _HARMLESS = frozenset(
     "eos_token bos_token pad_token unk_token mask_token stop_token primary_key foreign_key sort_key".split()
 )
 _FORMS = (
-    (re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@?#]*:[^/\s@]+@"), "a URL with a password"),
-    (re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@?#]{20,}@"), "a URL with credentials"),
+    (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,20}://[^/\s:@?#]{0,200}:[^/\s@]{1,200}@"), "a URL with a password"),
+    (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,20}://[^/\s:@?#]{20,400}@"), "a URL with credentials"),
     (
         re.compile(r"[?&](?:api[_-]?key|key|token|access_token|password|secret|sig|signature)=[^&\s]{6,}", re.I),
         "a URL with a key",
     ),
     (re.compile(r"\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}"), "a bearer token"),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\."), "a signed token"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,4000}\.eyJ[A-Za-z0-9_-]{8,4000}\."), "a signed token"),
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"), "a private key"),
     (
         re.compile(
             r"\b(?:sk-[A-Za-z0-9_-]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|hf_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}"
