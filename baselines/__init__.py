@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 
-from agent_envs.baselines.cheap import Liar, Noop, RandomCalls, Refuser
+from agent_envs.baselines.cheap import Constant, HandOver, Liar, Noop, RandomCalls, RandomInvalid, Refuser
 from agent_envs.baselines.policy import FunctionPolicy, Policy, PolicyError, as_policy, load_policy
 from agent_envs.baselines.reference import Reference
 from agent_envs.baselines.rollout import rollout
@@ -34,13 +34,16 @@ def load(spec: str) -> Policy:
 
 __all__ = [
     "BASELINES",
+    "Constant",
     "FunctionPolicy",
+    "HandOver",
     "Hasty",
     "Liar",
     "Noop",
     "Policy",
     "PolicyError",
     "RandomCalls",
+    "RandomInvalid",
     "Reference",
     "Refuser",
     "Rulebook",

@@ -1,7 +1,9 @@
 """Policies that must earn nothing: what a task pays them, it pays for nothing.
 
-``noop`` finishes at once, ``refuser`` declines everything, ``liar`` says everything is done and does nothing, ``random`` makes
-calls that are valid and senseless. Each is told apart from an honest agent only by what it leaves in the state.
+``noop`` finishes at once, ``refuser`` declines everything, ``handover`` passes everything on, ``liar`` says everything
+is done and does nothing, ``constant`` gives one answer to whatever is asked, ``random`` makes calls that are valid and
+senseless, and ``invalid`` calls that are not even valid. Each is told apart from an honest agent only by what it leaves
+in the state.
 """
 
 import re
@@ -65,6 +67,47 @@ class Refuser(_Script):
         return {"tool": "finish", "arguments": {"outcome": "refused", "reason": "out_of_window"}}
 
 
+class HandOver(_Script):
+    """Passes whatever comes to another team."""
+
+    name = "handover"
+
+    def begin(self, task: PublicTask, tools: list[dict[str, Any]], seed: int) -> None:
+        """Fill in the tool that hands over, from its schema, and tell the user."""
+        self._calls = []
+        for tool in tools:
+            if tool["name"] == "hand_over":
+                arguments = sample_arguments(tool["parameters"], np.random.default_rng(seed))
+                if "ticket_id" in arguments:
+                    arguments["ticket_id"] = _ticket(task) or arguments["ticket_id"]
+                self._calls.append({"tool": "hand_over", "arguments": arguments})
+        if any(tool["name"] == "send_message" for tool in tools):
+            arguments = {"text": "A colleague will take care of it.", "report": "handed_over"}
+            self._calls.append({"tool": "send_message", "arguments": arguments})
+
+    def finish(self) -> dict[str, Any]:
+        """Says it was handed over."""
+        return {"tool": "finish", "arguments": {"outcome": "handed_over"}}
+
+
+class Constant(_Script):
+    """Gives one answer in every field of its last call, whatever the task is."""
+
+    name = "constant"
+
+    def begin(self, task: PublicTask, tools: list[dict[str, Any]], seed: int) -> None:
+        """See which fields the last call has."""
+        self._answer: dict[str, Any] = {}
+        for tool in tools:
+            if tool["name"] == "finish":
+                for name, schema in tool["parameters"].get("properties", {}).items():
+                    self._answer[name] = "completed" if name == "outcome" else schema.get("default") or "42"
+
+    def finish(self) -> dict[str, Any]:
+        """The one answer."""
+        return {"tool": "finish", "arguments": dict(self._answer)}
+
+
 class Liar(_Script):
     """Says everything is done. Nothing is."""
 
@@ -114,6 +157,37 @@ class RandomCalls:
             if (known := list(self._seen.get(name, ()))) and "enum" not in schema["properties"][name]:
                 arguments[name] = known[int(self._rng.integers(len(known)))]
         return {"tool": tool["name"], "arguments": arguments}
+
+
+class RandomInvalid:
+    """Malformed calls: unknown tools, arguments missing, of the wrong type or too many, and text that is no call."""
+
+    name = "invalid"
+
+    def __init__(self) -> None:
+        """Start without tools."""
+        self._rng = np.random.default_rng(0)
+        self._tools: list[dict[str, Any]] = []
+
+    def begin(self, task: PublicTask, tools: list[dict[str, Any]], seed: int) -> None:
+        """Seed the generator."""
+        self._rng, self._tools = np.random.default_rng(seed), tools
+
+    def act(self, observation: dict[str, Any], info: dict[str, Any]) -> Any:
+        """A call that must be answered as invalid."""
+        tool = self._tools[int(self._rng.integers(len(self._tools)))]
+        arguments = sample_arguments(tool["parameters"], self._rng)
+        match int(self._rng.integers(5)):
+            case 0:
+                return {"tool": tool["name"] + "_", "arguments": arguments}
+            case 1:
+                return {"tool": tool["name"], "arguments": {**arguments, "unknown_key": "x"}}
+            case 2:
+                return {"tool": tool["name"], "arguments": [arguments]}
+            case 3:
+                return f"{tool['name']}({arguments})"
+            case _:
+                return {"tool": tool["name"], "arguments": {**arguments, "\x00": None}}
 
 
 def _ticket(task: PublicTask) -> str:

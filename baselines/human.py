@@ -8,8 +8,8 @@ from typing import Any
 from agent_envs.baselines.policy import GaveUp
 from agent_envs.contract import PublicTask
 
-HELP = """Type a call as  TOOL name=value name="two words"  or as JSON. A value that reads as JSON is JSON, anything else text.
-?  lists the tools,  ? TOOL  shows one,  quit  gives up (what you did so far is judged)."""
+HELP = """Type a call as  TOOL name=value name="two words"  or as JSON. A value that reads as JSON is JSON,
+anything else text.  ?  lists the tools,  ? TOOL  shows one,  quit  gives up (what you did so far is judged)."""
 
 
 class Human:

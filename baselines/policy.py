@@ -8,10 +8,9 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
 from typing import Any, Protocol, runtime_checkable
 
-from agent_envs.contract import AgentEvalError, PublicTask, digest, jsonable
+from agent_envs.contract import AgentEvalError, PublicTask
 
 Act = Callable[[dict[str, Any], dict[str, Any]], Any]
 """The plain form: ``act(observation, info) -> action``."""
@@ -22,18 +21,24 @@ class PolicyError(AgentEvalError):
 
 
 class GaveUp(AgentEvalError):
-    """Raised by a policy's ``act`` that wants to stop: the episode ends as ``stopped``, and the state reached is judged."""
+    """Raised by an ``act`` that wants to stop: the episode ends as ``stopped``, and the state reached is judged."""
+
+
+class PolicyCrash(AgentEvalError):
+    """Raised by an ``act`` whose process has died: the episode ends as ``policy_crash``, the agent's failure."""
 
 
 @runtime_checkable
 class Policy(Protocol):
     """Chooses actions from what it observes.
 
-    Two further methods are called when they exist: ``begin(task, tools, seed)`` before each episode, with the task's
+    Four further methods are called when they exist: ``begin(task, tools, seed)`` before each episode, with the task's
     public view and the tools' JSON Schemas; ``usage() -> (tokens, cost)`` after each action, with what that action used
-    (None where unknown). Two attributes are read when they exist: ``oracle``, true for a policy that plays with the
-    reference solution, and ``settings``, JSON that tells policies of one source apart (a model's name, a temperature):
-    two policies are one in records when name, source and settings are.
+    (None where unknown); ``end()`` after each episode, which may let go of resources; ``spec() -> {"model": {...},
+    "harness": {...}, "budgets": {...}}`` before each episode, with all that may move a result, as JSON without secrets:
+    model and route, decoding, prompts, loop. Two attributes are read when they exist: ``oracle``, true for a policy
+    that plays with the reference solution, and ``settings``, JSON that tells policies of one source apart. Two policies
+    are one in records when name, source, settings and ``spec()`` are.
     """
 
     name: str
@@ -126,34 +131,6 @@ def _import(place: str) -> Any:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def policy_spec(policy: Policy) -> dict[str, Any]:
-    """What identifies a policy in records: its name, the digest of its source, and its settings, as JSON."""
-    subject = policy.function if isinstance(policy, FunctionPolicy) else type(policy)
-    if not (inspect.isclass(subject) or inspect.isroutine(subject)):
-        subject = type(subject)
-    return {
-        "name": policy.name,
-        "source": _source_digest(subject),
-        "settings": jsonable(getattr(policy, "settings", None)),
-        "oracle": bool(getattr(policy, "oracle", False)),
-    }
-
-
-def _source_digest(subject: Any) -> str:
-    """Digest of the file that a class or function stands in; of its code where it was typed at a prompt."""
-    try:
-        path = inspect.getsourcefile(subject)
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
-    except (OSError, TypeError):
-        methods = vars(subject).values() if inspect.isclass(subject) else (subject,)
-        codes = [method.__code__ for method in methods if hasattr(method, "__code__")]
-        return digest([[code.co_name, code.co_code.hex(), repr(code.co_names), _constants(code)] for code in codes])
-
-
-def _constants(code: CodeType) -> list[Any]:
-    return [_constants(item) if isinstance(item, CodeType) else repr(item) for item in code.co_consts]
 
 
 def begin(policy: Policy, task: PublicTask, tools: list[dict[str, Any]], seed: int) -> None:

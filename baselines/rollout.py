@@ -1,18 +1,28 @@
 """One attempt: a policy plays one episode, and the record says how it went."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 
-from agent_envs.baselines.policy import GaveUp, Policy, begin, policy_spec
-from agent_envs.contract import AgentRun, Terminal, digest, jsonable
+from agent_envs.baselines.identity import system_spec
+from agent_envs.baselines.policy import GaveUp, Policy, PolicyCrash, begin
+from agent_envs.contract import AgentRun, SystemSpec, Terminal, jsonable
 from agent_envs.episode.faults import Fault, boundary
+
+_UNGUARDED = contextlib.nullcontext()
 
 
 def rollout(
-    env: gymnasium.Env[Any, Any], policy: Policy, *, seed: int | None = None, task: str = "", attempt: int = 0
+    env: gymnasium.Env[Any, Any],
+    policy: Policy,
+    *,
+    seed: int | None = None,
+    task: str = "",
+    attempt: int = 0,
+    guard: contextlib.AbstractContextManager[None] = _UNGUARDED,
 ) -> AgentRun:
     """Play one episode to its end.
 
@@ -26,65 +36,67 @@ def rollout(
         seed: Seed of the episode; None continues the environment's own stream.
         task: Task of the episode; empty: the environment's choice.
         attempt: Number of the attempt, for the record.
+        guard: Entered around each call into the policy's code, and around nothing else.
+
+    Raises:
+        SpecError: The policy's words of itself hold a secret or a path of this machine.
+        PolicyError: The policy's ``spec()`` fails or is no JSON.
     """
+    system = system_spec(env, policy)
     options = {"task": task} if task else None
     observation, info = env.reset(seed=seed, options=options)
     core: Any = env.unwrapped
     charge = env.get_wrapper_attr("charge")
     done = False
     try:
-        _ask(lambda: begin(policy, core.task, core.action_space.schemas(), core.episode.seed))
+        _ask(guard, lambda: begin(policy, core.task, core.action_space.schemas(), core.episode.seed))
         while not done:
-            action = _ask(lambda: _act(policy, charge, observation, info))  # noqa: B023 (called at once)
+            action, used = _ask(guard, lambda: _act(policy, observation, info))  # noqa: B023 (called at once)
+            _ask(_UNGUARDED, lambda: charge(tokens=used[0], cost=used[1]))  # noqa: B023
             with boundary("act", "harness", "step_error"):
                 observation, _, terminated, truncated, info = env.step(action)
             done = terminated or truncated
     except Fault as fault:
         terminal = fault.terminal
         env.get_wrapper_attr("stop")(kind=terminal.kind, detail=terminal.detail, origin=terminal.origin)
+    finally:
+        if callable(end := getattr(policy, "end", None)):
+            with guard, contextlib.suppress(Exception, SystemExit):  # the episode is over, whatever it says
+                end()
+    return record(env, policy, system, attempt)
+
+
+def record(env: gymnasium.Env[Any, Any], policy: Policy, system: SystemSpec, attempt: int) -> AgentRun:
+    """The record of the episode that has just ended, with what the environment doesn't know of it."""
+    core: Any = env.unwrapped
     run: AgentRun = env.get_wrapper_attr("run")
-    system = system_spec(env, policy)
     return run.model_copy(
         update={
             "policy": policy.name,
-            "oracle": system["policy"]["oracle"],
+            "oracle": system.policy["oracle"],
             "attempt": attempt,
-            "system_spec_hash": digest(system),
+            "system_spec_hash": system.digest,
             "seconds": time.monotonic() - core.episode.started,
         }
     )
 
 
-def system_spec(env: gymnasium.Env[Any, Any], policy: Policy) -> dict[str, Any]:
-    """All that is under test, as JSON: policy, environment with its settings, tools, wrappers and versions."""
-    spec = env.spec
-    settings = {} if spec is None else {name: spec.kwargs[name] for name in spec.kwargs if name not in _NO_MATTER}
-    return {
-        **env.get_wrapper_attr("system")(),
-        "environment": "" if spec is None else spec.id,
-        "settings": jsonable(settings),
-        "policy": policy_spec(policy),
-    }
-
-
-_NO_MATTER = {"record", "render_mode", "task", "split"}
-"""Settings that move no attempt, or that the attempt's own task stands for."""
-
-
-def _act(policy: Policy, charge: Callable[..., None], observation: dict[str, Any], info: dict[str, Any]) -> Any:
+def _act(policy: Policy, observation: dict[str, Any], info: dict[str, Any]) -> tuple[Any, tuple[Any, Any]]:
+    """The policy's next action, and what it used for it."""
     action = policy.act(observation, info)
-    if callable(usage := getattr(policy, "usage", None)):
-        tokens, cost = usage()
-        charge(tokens=tokens, cost=cost)
-    return action
+    usage = getattr(policy, "usage", None)
+    tokens, cost = usage() if callable(usage) else (None, None)
+    return action, (tokens, cost)
 
 
-def _ask(function: Callable[[], Any]) -> Any:
+def _ask(guard: contextlib.AbstractContextManager[None], function: Callable[[], Any]) -> Any:
     """Run the policy's code. Whatever it raises is its own doing, our own exceptions too."""
     try:
-        return function()
+        with guard:
+            return function()
     except (Exception, SystemExit) as error:
         detail = jsonable(error)
         detail = detail[:2000] if isinstance(detail, str) else f"an exception that can't be shown: {detail}"
-        kind = "stopped" if isinstance(error, GaveUp) else "policy_error"
+        kinds = {GaveUp: "stopped", PolicyCrash: "policy_crash"}
+        kind = next((kind for cause, kind in kinds.items() if isinstance(error, cause)), "policy_error")
         raise Fault(detail, Terminal(phase="act", origin="agent", kind=kind, detail=detail)) from error

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, cast
 
 import gymnasium
 
+from agent_envs.baselines.identity import system_spec
 from agent_envs.baselines.policy import Policy
-from agent_envs.baselines.rollout import rollout, system_spec
+from agent_envs.baselines.rollout import rollout
 from agent_envs.campaign.results import Results
 from agent_envs.contract import AgentRun, TaskError, consequences, digest, write_evidence
 from agent_envs.episode.env import AgentEnv
@@ -29,7 +30,7 @@ class Attempt(NamedTuple):
 
 
 def attempt_seed(base: int, task_id: str, attempt: int) -> int:
-    """Seed of an attempt: 63 bits of SHA-256 over base seed, task and attempt, so adding tasks or attempts moves none."""
+    """Seed of an attempt: 63 bits of SHA-256 over base seed, task and attempt, so adding some moves none."""
     text = f"{base}:{task_id}:{attempt}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
@@ -66,7 +67,7 @@ def plan(
 ) -> Iterator[Attempt]:
     """Every attempt of a policy, attempt by attempt over all tasks."""
     core = cast(AgentEnv, env.unwrapped)
-    system = digest(system_spec(env, policy))
+    system = system_spec(env, policy).digest
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", policy.name)[:40]  # part of a folder's name, whatever the policy is called
     for attempt in range(attempts):
         for task_id in tasks:
