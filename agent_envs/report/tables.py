@@ -39,7 +39,7 @@ def summary(runs: Iterable[AgentRun]) -> Table:
         counted = [run for run in group if run.counts]
         good = sum(run.outcome_class is OutcomeClass.SUCCESS for run in counted)
         table.add_row(
-            policy + (" *" if group[0].oracle else ""),
+            plain(policy + (" *" if group[0].oracle else "")),
             str(len(group)),
             str(good),
             f"{good / len(counted):.3f}" if counted else "undefined",
