@@ -32,6 +32,7 @@ def run_page(name: str, text: str, folder: Path) -> subprocess.CompletedProcess[
     work, programs = folder / "work", folder / "programs"
     work.mkdir()
     programs.mkdir()
+    (work / "examples").symlink_to(ROOT / "examples")  # pages name the ready manifests as a reader in the checkout does
     # The checkout's own command, whether or not the package is installed; the wheel's test covers the installed one.
     command = programs / "agenteval"
     command.write_text(AGENTEVAL, encoding="utf-8")
