@@ -4,6 +4,7 @@
 stale texts from shared memory. These two are plain, picklable and cheap, and fail loudly under shared memory.
 """
 
+import json
 import string
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -64,6 +65,7 @@ class ToolCall(spaces.Space[dict[str, Any]]):
     def __init__(self, tools: Sequence[Tool], seed: int | np.random.Generator | None = None) -> None:
         """Calls of these tools; ``seed`` is for `sample`."""
         self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
+        self._schemas = ""
         super().__init__(shape=None, dtype=None, seed=seed)
 
     @property
@@ -72,11 +74,15 @@ class ToolCall(spaces.Space[dict[str, Any]]):
         return False
 
     def schemas(self) -> list[dict[str, Any]]:
-        """Name, description and parameters of every tool, as chat APIs take them."""
-        return [
-            {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-            for tool in self.tools.values()
-        ]
+        """Name, description and parameters of every tool, as chat APIs take them; the caller's own copy."""
+        if not self._schemas:
+            tools = [
+                {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+                for tool in self.tools.values()
+            ]
+            self._schemas = json.dumps(tools)
+        schemas: list[dict[str, Any]] = json.loads(self._schemas)
+        return schemas
 
     def contains(self, x: Any) -> bool:
         """Whether ``x`` is a well-formed call of a known tool."""

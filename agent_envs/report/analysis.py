@@ -16,7 +16,7 @@ from agent_envs.report.content import FORMAT, Analysis, Role, SystemNumbers
 from agent_envs.report.listings import failures, invalid_tries
 from agent_envs.report.records import MISSING, Records, load
 
-BASELINES = frozenset(("noop", "refuser", "random", "liar"))
+BASELINES = frozenset(("noop", "refuser", "handover", "liar", "constant", "random", "invalid"))
 """Built-in policies that stand beside the systems and are no candidates themselves."""
 Status = Literal["complete", "incomplete", "invalid"]
 

@@ -4,7 +4,7 @@ A refund is one row of ``refunds``, two entries and the new total on its payment
 Numbers, times and notes that depend on the agent's route are not compared.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ from agent_envs.contract.expected import Exact, Expected, Money, Number, OneOf
 from agent_envs.contract.outcome import AnswerAssertion, Assertion, ChangesAssertion, ExpectedChange, TotalAssertion
 from agent_envs.envs.refund.rows import ZERO
 from agent_envs.envs.refund.rules import CLAIMS, approval_threshold
-from agent_envs.envs.refund.scenario.form import Closing, Effects, Order, Payment, Return, Scenario
+from agent_envs.envs.refund.scenario.form import Closing, Effects, Order, Payment, Scenario
 from agent_envs.envs.refund.scenario.start import Fail, Location, covers, currency_of, whole
 
 _MOVES = {"refunded": "refunds", "credited": "credits", "cancelled": "cancelled"}
@@ -31,25 +31,28 @@ def assertions(scenario: Scenario, fail: Fail) -> tuple[Assertion, ...]:
     outcome, here = scenario.outcome, ("outcome",)
     index = _Index(scenario)
     ticket_id = scenario.ticket.ticket_id
+    totals = [_totals(outcome, group) for group in outcome.either] or [_totals(outcome)]
+    # Several pieces of one line may be registered at once or one by one: their number counts, not the rows.
+    portioned = tuple(dict.fromkeys(place for counts in totals for place, count in counts.items() if count > 1))
     expect: tuple[ExpectedChange, ...] = ()
     either: tuple[tuple[ExpectedChange, ...], ...] = ()
     if outcome.either:
         # A payment's new total depends on all refunds together, so each alternative states the whole change set.
         either = tuple(
-            _changes(index, [(here, outcome), ((*here, "either", place), group)], fail)
-            for place, group in enumerate(outcome.either)
+            _changes(index, [(here, outcome), ((*here, "either", number), group)], portioned, fail)
+            for number, group in enumerate(outcome.either)
         )
     else:
-        expect = _changes(index, [(here, outcome)], fail)
+        expect = _changes(index, [(here, outcome)], portioned, fail)
     allow = tuple(
         ExpectedChange(table=table, kind="insert", values={"ticket_id": Exact(exact=ticket_id)})
         for table in ("identity_checks", "ticket_notes")
     )
-    pieces = [] if outcome.either else _pieces(outcome)
     allow += tuple(
-        ExpectedChange(table="returns", kind="insert", values={name: item for name, item in total.where.items()})
-        for total in pieces
+        ExpectedChange(table="returns", kind="insert", values=_expected(tuple(_row(place).items())))
+        for place in portioned
     )
+    pieces = [_pieces(place, {counts.get(place, 0): None for counts in totals}) for place in portioned]
     answers = [
         AnswerAssertion(check="answer", name=f"answer_{name}", field=name, expect=value)
         for name, value in outcome.answer.items()
@@ -57,24 +60,35 @@ def assertions(scenario: Scenario, fail: Fail) -> tuple[Assertion, ...]:
     return ChangesAssertion(check="changes", expect=expect, either=either, allow=allow), *pieces, *answers
 
 
-def _pieces(outcome: Effects) -> list[TotalAssertion]:
-    """Several pieces of one line may be registered at once or one by one: their number counts, not the rows."""
-    return [
-        TotalAssertion(
-            check="total",
-            name=f"pieces_{item.order}_{item.line}_{item.condition}",
-            table="returns",
-            column="quantity",
-            where={name: Exact(exact=value) for name, value in _place(item).items()},
-            expect=Number(number=Decimal(item.quantity)),
-        )
-        for item in outcome.returns
-        if item.quantity > 1
-    ]
+Place = tuple[str, int, str]
+"""Order, line and condition: what registered pieces have in common."""
 
 
-def _place(item: Return) -> Values:
-    return {"order_id": item.order, "line_no": item.line, "condition": item.condition}
+def _totals(*groups: Effects) -> dict[Place, int]:
+    """How many pieces are registered, by place."""
+    totals: dict[Place, int] = {}
+    for item in (item for group in groups for item in group.returns):
+        place = item.order, item.line, item.condition
+        totals[place] = totals.get(place, 0) + item.quantity
+    return totals
+
+
+def _pieces(place: Place, totals: Iterable[int]) -> TotalAssertion:
+    """The number of pieces registered at a place; each alternative's own is told by its line's new total."""
+    order_id, line_no, condition = place
+    numbers = [Number(number=Decimal(total)) for total in totals]
+    return TotalAssertion(
+        check="total",
+        name=f"pieces_{order_id}_{line_no}_{condition}",
+        table="returns",
+        column="quantity",
+        where=_expected(tuple(_row(place).items())),
+        expect=numbers[0] if len(numbers) == 1 else OneOf(one_of=tuple(numbers)),
+    )
+
+
+def _row(place: Place) -> Values:
+    return dict(zip(("order_id", "line_no", "condition"), place, strict=True))
 
 
 class _Index:
@@ -95,9 +109,17 @@ class _Changes:
 
     counts: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
-    def add(self, table: str, kind: str, values: Values, key: Values | None = None, free: tuple[str, ...] = ()) -> None:
+    def add(
+        self,
+        table: str,
+        kind: str,
+        values: Values,
+        key: Values | None = None,
+        free: tuple[str, ...] = (),
+        count: int = 1,
+    ) -> None:
         pattern = (table, kind, tuple((key or {}).items()), tuple(values.items()), free)
-        self.counts[pattern] = self.counts.get(pattern, 0) + 1
+        self.counts[pattern] = self.counts.get(pattern, 0) + count
 
     def entries(self, debit: str, credit: str, currency: str, amount: Decimal) -> None:
         for account, debited in ((debit, True), (credit, False)):
@@ -126,10 +148,10 @@ def _value(value: Any) -> Expected:
 Groups = list[tuple[Location, Effects]]
 
 
-def _changes(index: _Index, groups: Groups, fail: Fail) -> tuple[ExpectedChange, ...]:
+def _changes(index: _Index, groups: Groups, portioned: Iterable[Place], fail: Fail) -> tuple[ExpectedChange, ...]:
     changes = _Changes()
     authorised = _authorisations(index, groups, changes, fail)
-    _returns(index, groups, changes, fail)
+    _returns(index, groups, portioned, changes, fail)
     sums = _refunds(index, groups, authorised, changes, fail)
     _credits(index, groups, authorised, sums, changes, fail)
     _cancellations(index, groups, changes, fail)
@@ -167,7 +189,8 @@ def _authorisations(index: _Index, groups: Groups, changes: _Changes, fail: Fail
     return authorised
 
 
-def _returns(index: _Index, groups: Groups, changes: _Changes, fail: Fail) -> None:
+def _returns(index: _Index, groups: Groups, portioned: Iterable[Place], changes: _Changes, fail: Fail) -> None:
+    registered = _totals(*(group for _, group in groups))
     totals: dict[tuple[str, int], int] = {}
     for here, item in _each(groups, "returns"):
         order = _order(index, here, item.order, fail, pays=False)
@@ -181,8 +204,13 @@ def _returns(index: _Index, groups: Groups, changes: _Changes, fail: Fail) -> No
         if line.final_sale and item.condition not in CLAIMS:
             raise fail((*here, "line"), f"line {item.line} is final sale and comes back only if defective or lost")
         totals[item.order, item.line] = total
-        if item.quantity == 1 or index.scenario.outcome.either:
-            changes.add("returns", "insert", _place(item) | {"quantity": item.quantity})
+        place = item.order, item.line, item.condition
+        if place not in portioned:
+            changes.add("returns", "insert", _row(place) | {"quantity": item.quantity})
+    if index.scenario.outcome.either:
+        # Any number of rows is allowed at these places; of each alternative, one at least or none at all.
+        for place in portioned:
+            changes.add("returns", "insert", _row(place), count=int(place in registered))
     for (order_id, line_no), total in totals.items():
         changes.add("order_lines", "update", {"returned_quantity": total}, {"order_id": order_id, "line_no": line_no})
 
@@ -318,4 +346,4 @@ def _linked(index: _Index, here: Location, closing: Closing, fail: Fail) -> Any:
         customer = index.customers[0]
     if customer not in index.customers:
         raise fail((*here, "customer"), f"{customer!r} is none of the task's customers")
-    return (customer, None) if closing.reason in ("approval_denied", "other") else customer
+    return (customer, None) if closing.reason == "other" else customer

@@ -31,7 +31,8 @@ def _confirmed(name: str, tool: str, proposed: str, fields: Iterable[str]) -> Co
         same=tuple(
             Same(
                 first=f"arguments.propose.{field}",
-                then=f"arguments.{field}",
+                # The caller of a payment doesn't name its currency; the tool does.
+                then=f"result.{field}" if field == "currency" else f"arguments.{field}",
                 relation="equal_number" if field == "amount" else "equal",
             )
             for field in fields
@@ -46,9 +47,16 @@ IDENTITY = RequiresBefore(
     then=EventPattern(tool=CHANGING),
     same=(Same(first="result.customer_id", then="result.customer_id"),),
 )
+REGISTRATION = RequiresBefore(
+    constraint="requires_before",
+    name="registration",
+    first=EventPattern(tool="register_return"),
+    then=EventPattern(tool=PAYING),
+    same=(Same(first="arguments.order_id", then="arguments.order_id"),),
+)
 CONFIRMATIONS = (
-    _confirmed("confirm_refund", "issue_refund", "refund", ("order_id", "payment_id", "amount")),
-    _confirmed("confirm_credit", "issue_store_credit", "store_credit", ("order_id", "amount")),
+    _confirmed("confirm_refund", "issue_refund", "refund", ("order_id", "payment_id", "amount", "currency")),
+    _confirmed("confirm_credit", "issue_store_credit", "store_credit", ("order_id", "amount", "currency")),
     _confirmed("confirm_cancel", "cancel_order", "cancel", ("order_id",)),
 )
 
@@ -78,8 +86,8 @@ REFUSALS = (
 
 
 def family_constraints(scenario: Scenario) -> tuple[Constraint, ...]:
-    """Identity, confirmation and refusals always; hold and approval where the task has such orders."""
-    constraints: list[Constraint] = [IDENTITY, *CONFIRMATIONS, *REFUSALS]
+    """Identity, registration, confirmation and refusals always; hold and approval where the task has such orders."""
+    constraints: list[Constraint] = [IDENTITY, REGISTRATION, *CONFIRMATIONS, *REFUSALS]
     if held := [order.order_id for order in scenario.orders if order.risk == "hold"]:
         event = EventPattern(tool=(*PAYING, "cancel_order"), arguments={"order_id": _one_of(held)})
         constraints.append(Never(constraint="never", name="hold", event=event))

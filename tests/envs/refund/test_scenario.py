@@ -131,7 +131,7 @@ def test_names_are_those_of_the_tools() -> None:
 def test_exact_changes() -> None:
     """Each effect is every row the tools write: totals are the new ones, entries come in pairs."""
     assert written(task_of(form())) == [
-        "insert returns (order_id=W9001, line_no=1, quantity=1, condition=unopened)",
+        "insert returns (order_id=W9001, line_no=1, condition=unopened, quantity=1)",
         "update order_lines (order_id=W9001, line_no=1, returned_quantity=2)",
         "insert refunds (order_id=W9001, payment_id=P9002, currency=EUR, amount=30.63, reason=changed_mind, "
         "authorisation_id=None)",
@@ -192,6 +192,7 @@ def test_constraints() -> None:
     data = form()
     assert [item.name for item in task_of(data).constraints] == [
         "identity",
+        "registration",
         "confirm_refund",
         "confirm_credit",
         "confirm_cancel",
@@ -205,7 +206,7 @@ def test_constraints() -> None:
     data["outcome"]["refunds"] = [{"order": "W9001", "payment": "P9002", "amount": "312.71", "reason": "changed_mind"}]
     data["outcome"]["authorisations"] = [{"order": "W9001", "amount": "339.90", "decision": "approved"}]
     task = task_of(data)
-    assert [item.name for item in task.constraints[6:]] == ["hold", "approval"]
+    assert [item.name for item in task.constraints[7:]] == ["hold", "approval"]
     assert [item.check for item in task.rubric] == ["changes", *(item.name for item in task.constraints)]
     refund = next(item for item in changes_of(task).expect if item.table == "refunds")
     assert "authorisation_id" not in refund.values
