@@ -157,6 +157,12 @@ class _Constraint(Model):
     on_breach: Literal["record", "terminate"] = "record"
     """``terminate`` ends the episode at once with reason ``forbidden_action``."""
 
+    @functools.cached_property
+    def tools(self) -> frozenset[str]:
+        """Tools whose events the constraint looks at; empty: every event."""
+        patterns = (getattr(self, name) for name in type(self).model_fields)
+        return frozenset(tool for pattern in patterns if isinstance(pattern, EventPattern) for tool in pattern.tools)
+
 
 class RequiresBefore(_Constraint):
     """Each ``then`` event needs an earlier ``first`` event about the same entity."""
@@ -235,7 +241,7 @@ def lookup(event: Mapping[str, Any], path: str) -> tuple[bool, Any]:
     """
     value: Any = event
     for part in path.split("."):
-        if not isinstance(value, Mapping) or part not in value:
+        if not (type(value) is dict or isinstance(value, Mapping)) or part not in value:
             return False, None
         value = value[part]
     return True, value

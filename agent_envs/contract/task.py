@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from agent_envs.contract.change import RowPatch
 from agent_envs.contract.expected import Expected
 from agent_envs.contract.model import Model
-from agent_envs.contract.outcome import Assertion, Constraint, PythonConstraint
+from agent_envs.contract.outcome import Assertion, Constraint
 from agent_envs.contract.user import ScriptedUserSpec
 
 TASK_ID = r"^[a-z0-9][a-z0-9_.-]*/[a-z0-9][a-z0-9_.-]*$"
@@ -162,10 +162,7 @@ class AgentTask(Model):
             raise ValueError(f"rubric weighs {unknown}, which no assertion or constraint is named; there are {names}")
         tools = set(self.available_tools)
         used = {tool for rule in self.permissions for tool in rule.tools}
-        for constraint in self.constraints:
-            if not isinstance(constraint, PythonConstraint):
-                for field in ("event", "first", "then", "action"):
-                    used.update(getattr(constraint, field).tools if hasattr(constraint, field) else ())
+        used.update(tool for constraint in self.constraints for tool in constraint.tools)
         used.update(self.terminal_conditions)
         if missing := sorted(used - tools):
             raise ValueError(

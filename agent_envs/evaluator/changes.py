@@ -38,8 +38,10 @@ def _check_group(
     expected: Sequence[ExpectedChange], allowed: Sequence[ExpectedChange], changes: Sequence[Change]
 ) -> tuple[Status, list[str]]:
     slots = [item for item in expected for _ in range(item.count)]
-    fits = [[match(item, change) for change in changes] for item in slots]
-    may = [_best(match(item, change) for item in allowed) for change in changes]
+    fits = [
+        [match(item, change) if item.table == change.table else Status.FAIL for change in changes] for item in slots
+    ]
+    may = [_best(match(item, change) for item in allowed if item.table == change.table) for change in changes]
     none = [_best(match(item, change) for item in expected if item.count == 0) for change in changes]
     for lenient, status in ((False, Status.PASS), (True, Status.UNDETERMINED)):
         faults = _faults(slots, changes, fits, may, lenient) + _forbidden(changes, none, lenient)

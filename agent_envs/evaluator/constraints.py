@@ -48,7 +48,6 @@ class Monitor:
         self._count = {Status.PASS: 0, Status.UNDETERMINED: 0}
         self._breaches: list[str] = []
         self._open: list[str] = []
-        self._tools = _tools_of(constraint)
 
     @property
     def breached(self) -> bool:
@@ -59,9 +58,9 @@ class Monitor:
 
     def feed(self, event: Event) -> None:
         """Take the next log entry."""
-        if self._tools is not None and event.get("tool") not in self._tools:
-            return
         constraint = self.constraint
+        if constraint.tools and event.get("tool") not in constraint.tools:
+            return
         match constraint:
             case RequiresBefore():
                 self._requires(event, constraint.first, constraint.then, constraint.same, constraint.once)
@@ -140,19 +139,6 @@ class Monitor:
             return bool(fitting)
         served.append(fitting)
         return len(served) - 1 in paired_items(served, len(self._first))
-
-
-def _tools_of(constraint: Constraint) -> frozenset[str] | None:
-    """The tools whose events matter; None for all."""
-    match constraint:
-        case RequiresBefore():
-            return frozenset((*constraint.first.tools, *constraint.then.tools))
-        case ConfirmedBefore():
-            return frozenset((*constraint.confirmed.tools, *constraint.action.tools))
-        case PythonConstraint():
-            return None
-        case _:
-            return frozenset(constraint.event.tools)
 
 
 def matches(pattern: EventPattern, event: Event) -> Status:
