@@ -16,9 +16,14 @@ import gymnasium
 
 import agent_envs  # noqa: F401 (registers the environment)
 from agent_envs.baselines.reference import Scripted, references
-from agent_envs.contract import Evidence
+from agent_envs.contract import AgentTask, Evidence
+from agent_envs.envs.refund.env import SUITE, RefundEnv
+from agent_envs.envs.refund.fixture import fixture
+from agent_envs.envs.refund.world import Office
+from agent_envs.episode.suite import Suite
 from agent_envs.evaluator import evaluate
 from agent_envs.state.rows import element
+from agent_envs.wrappers import compose
 from benchmarks._timing import Result, compare, seconds
 
 ENV = "agenteval/refund-v1"
@@ -28,12 +33,40 @@ TAU_BENCH_EPISODE = 0.356
 """Seconds of tau-bench's graded retail reference episode, as published with the budgets; not measured here."""
 
 
+class _LargerSuite(Suite):
+    """The family's tasks, started from a fixture with more rows and so without their pins."""
+
+    def __init__(self, scale: int) -> None:
+        super().__init__("refund", SUITE.folder)
+        self._scale = scale
+        self._made: dict[str, AgentTask] = {}
+
+    def task(self, task_id: str) -> AgentTask:
+        if task_id not in self._made:
+            task = SUITE.task(task_id)
+            start = task.initial_state.model_copy(update={"fixture": fixture(self._scale).name, "fixture_digest": ""})
+            self._made[task_id] = task.model_copy(update={"initial_state": start, "reset_check": {}})
+        return self._made[task_id]
+
+
+class _LargerEnv(RefundEnv):
+    """The same office with more customers and orders that no task is about."""
+
+    def __init__(self, scale: int) -> None:
+        self.suite = _LargerSuite(scale)  # type: ignore[misc]
+        self._scale = scale
+        super().__init__()
+
+    def make_world(self) -> Office:
+        return Office(fixture(self._scale))
+
+
 class Bench:
     """One environment with the calls of a reference episode of its first curated task."""
 
     def __init__(self, scale: int = 1, database: str = "sqlite://") -> None:
         """Make the environment, play the reference once, and keep its calls and evidence."""
-        self.env = gymnasium.make(ENV, scale=scale, database=database)
+        self.env = gymnasium.make(ENV, database=database) if scale == 1 else compose(_LargerEnv(scale))
         core: Any = self.env.unwrapped
         self.core = core
         self.task_id = core.suite.eval_ids[0]

@@ -1,6 +1,5 @@
 """The refund environment."""
 
-import functools
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -90,9 +89,8 @@ class RefundEnv(AgentEnv):
 
     ## Arguments
     `task` (id; empty draws one by seed), `split` (`eval`: curated, `train`: generated without end), `database`
-    (`sqlite://` in memory, or `postgresql+psycopg://...`), `scale` (1, 10 or 100 times the rows, for measurements),
-    `record` (folder for evidence), `recheck` (share of verdicts made twice), and tighter limits: `steps`,
-    `wall_seconds`, `tokens`, `cost`.
+    (`sqlite://` in memory, or `postgresql+psycopg://...`), `record` (folder for evidence), `recheck` (share of verdicts
+    made twice), and tighter limits: `steps`, `wall_seconds`, `tokens`, `cost`.
 
     ## Version History
     * v1: first release.
@@ -103,17 +101,14 @@ class RefundEnv(AgentEnv):
     status_keys = ("user",)
     menu = RefundMenu
 
-    def __init__(self, *, database: str = "sqlite://", scale: int = 1, **arguments: Any) -> None:
+    def __init__(self, *, database: str = "sqlite://", **arguments: Any) -> None:
         """See the class; ``arguments`` are those of `AgentEnv`."""
         super().__init__(**arguments)
-        self.arguments |= {"database": database, "scale": scale}
+        self.arguments["database"] = database
 
     def make_world(self) -> Office:
         """A new office."""
-        return Office(_fixture(self.arguments["scale"]), self.arguments["database"])
-
-
-_fixture = functools.cache(fixture)
+        return Office(fixture(), self.arguments["database"])
 
 
 def make(
@@ -121,14 +116,13 @@ def make(
     task: str = "",
     split: str = "eval",
     database: str = "sqlite://",
-    scale: int = 1,
     render_mode: str | None = None,
     record: str = "",
     recheck: float = 0.05,
     **limits: Any,
 ) -> gymnasium.Env[Observation, Any]:
     """The registered entry point: the environment in its standard dress. Arguments as in `RefundEnv`."""
-    core = RefundEnv(task=task, split=split, database=database, scale=scale, render_mode=render_mode)
+    core = RefundEnv(task=task, split=split, database=database, render_mode=render_mode)
     return compose(core, record=record, recheck=recheck, **limits)
 
 
