@@ -7,8 +7,6 @@ from typing import Any
 from agent_envs.contract import Change, EnvironmentFault
 from agent_envs.state.channel import StateChannel
 
-_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
-
 
 class Clock(StateChannel):
     """Virtual time, UTC, in whole seconds."""
@@ -31,10 +29,10 @@ class Clock(StateChannel):
             ValueError: It is no such instant.
         """
         try:
-            moment = dt.datetime.strptime(start, _FORMAT).replace(tzinfo=dt.UTC)
+            moment = dt.datetime.fromisoformat(start)
         except (ValueError, TypeError):
             moment = None
-        if moment is None or _iso(moment) != start:
+        if moment is None or moment.tzinfo is not dt.UTC or _iso(moment) != start:
             raise ValueError(f"{start!r} is no start for a clock; write a UTC instant such as '2026-03-01T09:30:00Z'")
         self._start = moment
         self._elapsed = 0
