@@ -47,17 +47,20 @@ def parse_action(action: Any) -> Calls:
     """Turn an action into calls. One that has been parsed is passed through."""
     if type(action) is Calls:
         return action
-    if type(action) is dict:
+    try:
+        if type(action) is dict:
+            return Calls((_call(action),))
+        if isinstance(action, str):
+            return _from_text(action)
+        if isinstance(action, list | tuple):
+            if not action:
+                return Calls((_bad("the action is an empty list; send at least one call"),))
+            if len(action) > MAX_CALLS:
+                return Calls((_bad(f"the action has {len(action)} calls; at most {MAX_CALLS} may be sent at once"),))
+            return Calls(_call(item) for item in action)
         return Calls((_call(action),))
-    if isinstance(action, str):
-        return _from_text(action)
-    if isinstance(action, list | tuple):
-        if not action:
-            return Calls((_bad("the action is an empty list; send at least one call"),))
-        if len(action) > MAX_CALLS:
-            return Calls((_bad(f"the action has {len(action)} calls; at most {MAX_CALLS} may be sent at once"),))
-        return Calls(_call(item) for item in action)
-    return Calls((_call(action),))
+    except Exception as error:  # an object of the agent's own making, whose methods raise
+        return Calls((_bad(f"the action can't be read: looking at it raises {type(error).__name__}"),))
 
 
 def _from_text(text: str) -> Calls:
@@ -79,14 +82,21 @@ def _call(value: Any) -> Call:
     if not value.keys() <= _KEYS:
         extra = sorted(str(key)[:40] for key in value.keys() - _KEYS)[:5]
         return _bad(f"the call has the unknown key(s) {extra}; only 'tool', 'arguments' and 'id' are known", value)
-    if not isinstance(call_id, str):
-        call_id = str(jsonable(call_id))
+    if not tool.isascii():
+        tool = str(jsonable(tool))
+    if type(call_id) is not str or not call_id.isascii():
+        call_id = "" if call_id is None else str(jsonable(call_id))
     arguments = value.get("arguments")
     if isinstance(arguments, str) and arguments.strip():
         try:
             arguments = _parse_json(arguments)
         except ValueError as error:
-            return Call(tool[:200], {"$text": arguments[:2000]}, call_id[:200], f"'arguments' is not JSON ({error})")
+            return Call(
+                tool[:200],
+                {"$text": str(jsonable(arguments))[:2000]},
+                call_id[:200],
+                f"'arguments' is not JSON ({error})",
+            )
     if arguments is None or arguments == "":
         arguments = {}
     if not isinstance(arguments, Mapping):

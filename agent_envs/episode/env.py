@@ -1,8 +1,7 @@
-"""AgentEnv: the transitions of a tool environment. Judging, limits, permissions and recording are wrappers around it."""
+"""AgentEnv: the transitions of a tool environment. Permissions, limits, recording and judging are wrappers round it."""
 
 import contextlib
 import copy
-import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from typing import Any, ClassVar
 
 import gymnasium
 from gymnasium.error import ResetNeeded
-from pydantic_core import PydanticSerializationError, to_json
 
 from agent_envs.contract import (
     AgentTask,
@@ -20,7 +18,6 @@ from agent_envs.contract import (
     TaskError,
     Terminal,
     ToolError,
-    canonical_json,
     state_hash,
 )
 from agent_envs.episode.calls import Call, parse_action
@@ -29,6 +26,7 @@ from agent_envs.episode.faults import Fault, boundary
 from agent_envs.episode.record import Episode, Snapshot
 from agent_envs.episode.spaces import ToolCall, Unicode
 from agent_envs.episode.suite import SPLITS, Suite
+from agent_envs.episode.text import cut, joined, json_text
 from agent_envs.episode.tools import Tool
 from agent_envs.episode.world import World
 
@@ -61,10 +59,7 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         watch: Called with each log entry; a returned terminal ends the episode at once.
     """
 
-    metadata = {  # noqa: RUF012: Gymnasium declares it so
-        "render_modes": ["ansi"],
-        "render_fps": 1,
-    }
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 (Gymnasium declares it so)
     suite: ClassVar[Suite]
     tools: ClassVar[tuple[Tool, ...]]
     status_keys: ClassVar[tuple[str, ...]] = ()
@@ -141,8 +136,12 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         # Raw bits are the part of NumPy's streams that is stable across its versions.
         episode_seed = seed if seed is not None else int(self.np_random.bit_generator.random_raw()) & _SEED_MASK
         chosen = (options or {}).get("task", "") or self.arguments["task"]
+        if not isinstance(chosen, str):
+            raise TaskError(f"options['task']={chosen!r}: the id of a task is needed, as text")
         task = self.suite.task(chosen) if chosen else self.suite.draw(self.arguments["split"], episode_seed)
         started = time.monotonic()
+        if self._episode is not None and self._episode.spoiled:
+            self._discard_world()
         episode = self._episode = Episode(task, episode_seed, started=started)
         text = task.user_request
         try:
@@ -150,7 +149,7 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
                 world = self._start(task, episode_seed)
                 opening = world.opening()
                 if opening:
-                    text += "\n\n" + _to_json(opening)
+                    text += "\n\n" + json_text(opening)
         except Fault as fault:
             self._discard_world()
             episode.end(fault.terminal)
@@ -168,7 +167,7 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
             }
         )
         episode.environment_seconds = time.monotonic() - started
-        return self._observe(text), self._info()
+        return _observation(episode, text), self._info()
 
     def step(self, action: Any) -> Step:
         """Run the action's calls in order and answer each.
@@ -182,9 +181,9 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
             raise ResetNeeded("the episode has ended; call reset() to start another")
         episode.step += 1
         answers = [self._answer(episode, call) for call in parse_action(action)]
-        text = answers[0] if len(answers) == 1 else "[" + ",\n".join(answers) + "]"
+        text = answers[0] if len(answers) == 1 else joined(answers, episode.task.limits.observation_characters)
         episode.environment_seconds += time.monotonic() - started
-        return self._observe(text), 0.0, episode.terminated, episode.truncated, self._info()
+        return _observation(episode, text), 0.0, episode.terminated, episode.truncated, self._info()
 
     def render(self) -> str | None:
         """The last log entry as readable text (mode ``ansi``).
@@ -195,7 +194,7 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         if self.render_mode is None:
             return None
         entry = self.episode.log.entries[-1]
-        return f"step {self.episode.step}: {_to_json(entry)}"
+        return f"step {self.episode.step}: {json_text(entry)}"
 
     def close(self) -> None:
         """Let go of every resource. Afterwards only ``reset`` works; closing twice is fine."""
@@ -205,37 +204,60 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
     # Branching -------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The present point of the episode, as plain data that can be pickled and restored any number of times."""
-        episode = self.episode
-        channels = {name: channel.freeze() for name, channel in self.world.channels.items()}
-        return Snapshot(_copy(episode), channels, episode.state_hash)
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go (back) to a point of an episode of this family, perhaps of another environment.
+        """The present point of the episode, as plain data that can be pickled and restored any number of times.
 
         Raises:
-            EnvironmentFault: The state reached isn't the one the snapshot was taken at.
+            EnvironmentFault: Something in the world broke, or a call was broken off: there is nothing to go on from.
         """
-        episode = _copy(snapshot.episode)
-        world = self.start_world(episode.task, episode.seed)
+        episode = self.episode
+        if episode.spoiled:
+            raise EnvironmentFault(
+                f"the episode ended by {episode.terminal!r}: nothing can go on from here; reset first"
+            )
+        channels = {name: channel.freeze() for name, channel in self.world.channels.items()}
+        # Not the episode's own: the opening words, said after the start was proven, are part of this point.
+        reached = self._state_hash(self.world)
+        return Snapshot(episode.copy(), channels, reached, time.monotonic() - episode.started)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go (back) to a point of an episode of this family, perhaps of another environment or process.
+
+        Raises:
+            EnvironmentFault: The state reached isn't the one the snapshot was taken at; a reset is needed.
+        """
+        episode = snapshot.episode.copy()
+        episode.started = time.monotonic() - snapshot.elapsed
+        try:
+            self._thaw(snapshot, self.start_world(episode.task, episode.seed))
+        except BaseException:
+            self.close()  # half restored is no state to go on from
+            raise
+        self._episode = episode
+
+    def _thaw(self, snapshot: Snapshot, world: World) -> None:
+        if world.channels.keys() != snapshot.channels.keys():
+            raise EnvironmentFault(
+                f"the snapshot has the channels {list(snapshot.channels)}, not {list(world.channels)}"
+            )
         for name, channel in world.channels.items():
             channel.thaw(snapshot.channels[name])
         if world.database is not None:
             world.database.take_changes()
-        reached = self._state_hash(world)
-        if reached != snapshot.state_hash:
-            raise EnvironmentFault(f"restoring led to state {reached[:12]}, not to the snapshot's {snapshot.state_hash[:12]}")
-        self._episode = episode
+        if (reached := self._state_hash(world)) != snapshot.state_hash:
+            raise EnvironmentFault(
+                f"restoring led to state {reached[:12]}, not to the snapshot's {snapshot.state_hash[:12]}"
+            )
 
     def fork(self) -> "AgentEnv":
         """A second, independent environment at the same point; its wrappers are the caller's to add."""
         other = type(self)(**self.arguments)
+        other.spec = self.spec
         other.restore(self.snapshot())
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "AgentEnv":
         """A fork where there is an episode, a fresh environment where there is none; the spec is kept."""
-        if self._episode is not None and self._world is not None:
+        if self._can_go_on:
             other = self.fork()
         else:
             other = type(self)(**self.arguments)
@@ -245,12 +267,11 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Arguments and spec, and the point of a running episode."""
-        live = self._episode is not None and self._world is not None
         return {
             "arguments": self.arguments,
             "spec": self.spec,
             "random": (self._np_random, self._np_random_seed),
-            "snapshot": self.snapshot() if live else None,
+            "snapshot": self.snapshot() if self._can_go_on else None,
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -260,6 +281,10 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         self._np_random, self._np_random_seed = state["random"]
         if state["snapshot"] is not None:
             self.restore(state["snapshot"])
+
+    @property
+    def _can_go_on(self) -> bool:
+        return self._episode is not None and self._world is not None and not self._episode.spoiled
 
     # How it works ----------------------------------------------------------------------------------------------
 
@@ -278,8 +303,8 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
             if digests.get(name) != pinned:
                 found = digests.get(name, "no such channel")
                 message = (
-                    f"{task.task_id} revision {task.task_revision}: channel {name!r} starts as {found[:16]}, but the task "
-                    f"pins {pinned[:16]}; if the task or its fixture was changed on purpose, run 'agenteval pin'"
+                    f"{task.task_id} revision {task.task_revision}: channel {name!r} starts as {found[:16]}, but "
+                    f"the task pins {pinned[:16]}; if task or fixture were changed on purpose, run 'agenteval pin'"
                 )
                 raise Fault(
                     message,
@@ -318,15 +343,15 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
             with _TOOL:
                 episode.log.append(entry)
         except Fault as fault:  # the tool's result is not JSON
-            entry.pop("result")
-            entry |= {"status": "fault", "error": "the environment broke; the episode is void"}
-            episode.end(fault.terminal)
+            entry.pop("result", None)
+            # Whatever else the call was about to end the episode for, it broke before.
+            episode.terminal = episode.answer = None
+            _void(episode, entry, fault)
             episode.log.append(entry)
         self._count(episode, entry["status"])
         if self.watch is not None and (terminal := self.watch(entry)) is not None:
             episode.end(terminal)
-        text = _to_json({key: entry[key] for key in _ANSWERED if entry.get(key, "") != ""})
-        return _cut(text, min(episode.task.limits.observation_characters, OBSERVATION_CHARACTERS - 100))
+        return json_text({key: entry[key] for key in _ANSWERED if entry.get(key, "") != ""})
 
     def _run(self, episode: Episode, call: Call, entry: dict[str, Any]) -> None:
         world = self.world
@@ -340,18 +365,20 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         except ToolError as error:
             entry |= {"status": "invalid", "error": str(error)}
             return
+        except Exception as error:
+            _void(episode, entry, _TOOL.fault(error))
+            return
         world.clock.advance(world.seconds_per_call)
         try:
             with _TOOL:
                 # A tool that declares no writes has nothing to undo; if it writes all the same, that ends the episode.
-                with world.savepoint() if tool.writes else _NOTHING:
-                    result = run_until(self.deadline, lambda: tool.function(world, **arguments))
+                part = world.savepoint() if tool.writes else _NOTHING
+                result = run_until(self.deadline, lambda: tool.function(world, **arguments), part, world.close)
                 entry["status"], entry["result"] = "ok", result
         except ToolError as error:
             entry["status"], entry["error"] = "error", str(error)
         except Fault as fault:
-            entry |= {"status": "fault", "error": "the environment broke; the episode is void"}
-            episode.end(fault.terminal)
+            _void(episode, entry, fault)
         except DeadlineExceeded as late:
             self._time_is_up(entry, late)
             return
@@ -395,9 +422,6 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
             detail = f"{episode.errors_in_a_row} refused calls in a row"
             episode.end(Terminal(phase="act", origin="agent", kind="too_many_errors", detail=detail))
 
-    def _observe(self, text: str) -> Observation:
-        return {"text": _cut(text, OBSERVATION_CHARACTERS)}
-
     def _info(self) -> dict[str, Any]:
         episode = self.episode
         info: dict[str, Any] = {
@@ -410,27 +434,10 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         return info | (self._world.status() if self._world is not None else dict.fromkeys(self.status_keys, ""))
 
 
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    half = (most - 80) // 2
-    return f"{text[:half]} [... {len(text) - 2 * half} of {len(text)} characters left out ...] {text[-half:]}"
+def _void(episode: Episode, entry: dict[str, Any], fault: Fault) -> None:
+    entry |= {"status": "fault", "error": "the environment broke; the episode is void"}
+    episode.end(fault.terminal)
 
 
-def _to_json(value: Any) -> str:
-    """JSON for the agent to read: other than the canonical form, it shows every character as itself."""
-    try:
-        return to_json(value).decode()
-    except PydanticSerializationError:  # a lone surrogate, or a number beyond every limit
-        return canonical_json(value).decode()
-
-
-def _copy(episode: Episode) -> Episode:
-    return dataclasses.replace(
-        episode,
-        log=episode.log.copy(),
-        changes=list(episode.changes),
-        answer=copy.deepcopy(episode.answer),
-        gaps=list(episode.gaps),
-        started=episode.started,
-    )
+def _observation(episode: Episode, text: str) -> Observation:
+    return {"text": cut(text, min(episode.task.limits.observation_characters, OBSERVATION_CHARACTERS))}

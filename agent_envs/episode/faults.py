@@ -1,7 +1,7 @@
 """Boundaries: the innermost boundary an exception crosses first names whose fault it is.
 
-Code that belongs to the environment, the grader, the policy (``agent``) or the harness runs inside ``boundary(origin)``.
-Nobody attributes a failure by reading an exception's text.
+Code that belongs to the environment, the grader, the policy (``agent``) or the harness runs inside a `boundary`. Nobody
+attributes a failure by reading an exception's text.
 """
 
 from types import TracebackType
@@ -19,7 +19,7 @@ class Fault(AgentEvalError):
         self.terminal = terminal or Terminal(phase="act", origin="harness", kind="unknown", detail=message)
 
 
-class boundary:  # noqa: N801 (used as a statement, like the standard library's)
+class boundary:
     """A context that names whose fault an exception is.
 
     A `Fault` from a boundary further in and a `ToolError` pass unchanged; so do KeyboardInterrupt and other
@@ -28,6 +28,7 @@ class boundary:  # noqa: N801 (used as a statement, like the standard library's)
     Raises:
         Fault: Whatever else was raised inside, as its cause.
     """
+
     __slots__ = ("_kind", "_origin", "_phase")
 
     def __init__(self, phase: Phase, origin: Origin, kind: str) -> None:
@@ -42,8 +43,9 @@ class boundary:  # noqa: N801 (used as a statement, like the standard library's)
     ) -> None:
         """Turn an error into a `Fault`."""
         if isinstance(error, Exception) and not isinstance(error, Fault | ToolError):
-            message = f"{type(error).__name__}: {error}"[:2000]
-            terminal = Terminal(phase=self._phase, origin=self._origin, kind=self._kind, detail=message)
-            raise Fault(message, terminal) from error
+            raise self.fault(error) from error
 
-
+    def fault(self, error: Exception) -> Fault:
+        """What an error becomes that crosses this boundary."""
+        message = f"{type(error).__name__}: {error}"[:2000]
+        return Fault(message, Terminal(phase=self._phase, origin=self._origin, kind=self._kind, detail=message))

@@ -1,7 +1,8 @@
 """The event log: what happened, in order, each entry chained to the ones before it.
 
-Entry 0 is the reset, every further entry one tool call. An entry holds only what replaying it gives again (no wall time,
-no process ids), so two episodes with equal seed and calls have equal chains; `agent_envs.contract.chain` defines them.
+Entry 0 is the reset, every further entry one tool call. An entry holds only what replaying it gives again (no wall
+time, no process ids), so two episodes with equal seed and calls have equal chains; `agent_envs.contract.chain` defines
+them.
 """
 
 from typing import Any

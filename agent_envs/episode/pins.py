@@ -36,5 +36,3 @@ def write_pins(suite: Suite, pins: dict[str, dict[str, Any]]) -> None:
     """Write the pins beside the tasks."""
     path = suite.folder / "tasks" / "pins.json"
     path.write_text(json.dumps(pins, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-

@@ -3,6 +3,7 @@
 Wrappers keep no state of their own: they read it from here. So a snapshot of the episode is a snapshot of all.
 """
 
+import copy
 import dataclasses
 import time
 from typing import Any
@@ -41,6 +42,16 @@ class Episode:
         if self.terminal is None:
             self.terminal = terminal
 
+    def copy(self) -> "Episode":
+        """An episode that goes on independently."""
+        return dataclasses.replace(
+            self,
+            log=self.log.copy(),
+            changes=list(self.changes),
+            answer=copy.deepcopy(self.answer),
+            gaps=list(self.gaps),
+        )
+
     @property
     def terminated(self) -> bool:
         """The task itself came to an end."""
@@ -50,6 +61,12 @@ class Episode:
     def truncated(self) -> bool:
         """The episode was cut off by a limit or a fault."""
         return self.terminal is not None and self.terminal.kind not in ENDS_NATURALLY
+
+    @property
+    def spoiled(self) -> bool:
+        """The world may be left in any condition: something in it broke, or a call was broken off within it."""
+        terminal = self.terminal
+        return terminal is not None and (terminal.origin == "environment" or terminal.kind == "wall_time_limit")
 
     def evidence(self) -> Evidence:
         """Freeze what has happened.
@@ -84,3 +101,5 @@ class Snapshot:
     channels: dict[str, Any]
     """Each channel's frozen state, relative to the task's start."""
     state_hash: str
+    elapsed: float
+    """Seconds since the reset; time between the snapshot and its restoring doesn't count."""

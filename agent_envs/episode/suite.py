@@ -17,14 +17,16 @@ from agent_envs.contract import (
 )
 
 SPLITS = ("eval", "train")
+TRAIN_SEEDS = 2**63
+"""There are as many training tasks; a larger episode seed draws one of them too."""
 
 
 class Suite:
     """The tasks of one family, each loaded when it is first asked for.
 
-    ``<folder>/tasks/<name>.yaml`` holds the task ``<family>/<name>`` of the split ``eval``; ``<folder>/tasks/pins.json``
-    its pinned start digests; ``<folder>/references/<name>.yaml`` its reference and wrong runs, which only the oracle
-    policy and the audit open. Tasks of the split ``train`` are ``<family>/train-<seed>``.
+    ``<folder>/tasks/<name>.yaml`` holds the task ``<family>/<name>`` of the split ``eval``;
+    ``<folder>/tasks/pins.json`` its pinned start digests; ``<folder>/references/<name>.yaml`` its reference and wrong
+    runs, which only the oracle policy and the audit open. Tasks of the split ``train`` are ``<family>/train-<seed>``.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class Suite:
         if split == "train":
             if self._generate is None:
                 raise TaskError(f"the family {self.family!r} has no training tasks; use split='eval'")
-            return self._generate(seed)
+            return self._generate(seed % TRAIN_SEEDS)
         # SHA-256 rather than a modulus of the seed: neighbouring seeds must not walk through the list in order.
         index = int.from_bytes(hashlib.sha256(b"task:%d" % seed).digest()[:8], "big") % len(self.eval_ids)
         return self.task(self.eval_ids[index])
@@ -115,19 +117,25 @@ class Suite:
         data = self._expand_references(document) if self._expand_references else document.data
         references = validate(document, TaskReferences, data)
         if references.task_id != task_id:
-            raise document.error(("task_id",), f"expected {task_id!r}, as the file is named; got {references.task_id!r}")
+            message = f"expected {task_id!r}, as the file is named; got {references.task_id!r}"
+            raise document.error(("task_id",), message)
         return references
 
     def _train_seed(self, task_id: str) -> int | None:
         prefix = f"{self.family}/train-"
         digits = task_id.removeprefix(prefix)
-        return int(digits) if task_id.startswith(prefix) and digits.isdecimal() and len(digits) < 20 else None
+        if not (task_id.startswith(prefix) and digits.isdecimal() and len(digits) < 20):
+            return None
+        seed = int(digits)
+        return seed if str(seed) == digits and seed < TRAIN_SEEDS else None  # one id a task: no leading zeros
 
     def _path(self, kind: str, task_id: str) -> Path:
         if task_id not in self.eval_ids:
             near = [known for known in self.eval_ids if task_id.rpartition("/")[2] in known][:3]
-            hint = f" Did you mean {', '.join(near)}?" if near else f" There are {len(self.eval_ids)}; try agenteval list."
-            raise TaskError(f"there is no task {task_id!r} in the family {self.family!r}.{hint}")
+            hint = (
+                f"Did you mean {', '.join(near)}?" if near else f"There are {len(self.eval_ids)}; try agenteval list."
+            )
+            raise TaskError(f"there is no task {task_id!r} in the family {self.family!r}. {hint}")
         return self.folder / kind / f"{task_id.rpartition('/')[2]}.yaml"
 
     def _load(self, task_id: str) -> AgentTask:

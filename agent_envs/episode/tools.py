@@ -1,8 +1,9 @@
 """Tools: typed Python functions that an agent may call.
 
 The JSON Schema comes from the signature, the descriptions from the docstring. Arguments are validated once, strictly:
-no coercion beyond what a parameter's own type documents, no extra keys, and text must be storable (no NUL, no lone
-surrogate). A tool states the tables it reads and writes; writing anything else is an environment fault.
+no coercion beyond what a parameter's own type documents, no extra keys, and values must be storable (no NUL, no lone
+surrogate, no integer beyond 64 bits): what an agent sends must not be able to break the environment. A tool states the
+tables it reads and writes; writing anything else is an environment fault.
 """
 
 import functools
@@ -64,7 +65,7 @@ class Tool:
             raise ToolError(f"{self.name}: {_faults(error)}") from None
         except RecursionError:
             raise ToolError(f"{self.name}: the arguments are nested too deeply") from None
-        _check_text(self.name, arguments, ())
+        _check_storable(self.name, arguments, ())
         return valid.__dict__.copy()
 
     def accepts(self, arguments: Any) -> bool:
@@ -177,7 +178,7 @@ def _short(value: Any) -> str:
     return (text or type(value).__name__)[:80]
 
 
-def _check_text(name: str, value: Any, path: tuple[str | int, ...]) -> None:
+def _check_storable(name: str, value: Any, path: tuple[str | int, ...]) -> None:
     if isinstance(value, str):
         if (not value.isascii() or "\x00" in value) and (match := _UNSTORABLE.search(value)):
             field = ".".join(str(part) for part in path)
@@ -185,9 +186,13 @@ def _check_text(name: str, value: Any, path: tuple[str | int, ...]) -> None:
                 f"{name}: argument {field!r}: the text has U+{ord(match[0]):04X} at position {match.start()}, "
                 "which can't be stored; send plain Unicode text without it"
             )
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            field = ".".join(str(part) for part in path)
+            raise ToolError(f"{name}: argument {field!r}: the number doesn't fit into 64 bits")
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_text(name, item, (*path, key))
+            _check_storable(name, item, (*path, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            _check_text(name, item, (*path, index))
+            _check_storable(name, item, (*path, index))
