@@ -8,6 +8,7 @@ import gymnasium
 from agent_envs.contract import (
     AgentRun,
     Evidence,
+    OutcomeClass,
     Status,
     SystemSpec,
     Terminal,
@@ -95,12 +96,12 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
         reward = 0.0
         info |= {"is_success": False, "verdict": ""}
         if terminated or truncated:
-            self._judge()
-            if self.verdict is not None:
-                reward = self.verdict.reward
-                info |= {"is_success": self.verdict.Y is Status.PASS, "verdict": self.verdict.Y.value}
-            else:
-                info["verdict"] = Status.UNDETERMINED.value
+            terminal = self._judge()
+            judged = None if self.verdict is None else self.verdict.Y
+            # A right state makes no success of an ending that is nobody's score, such as a harness failure.
+            success = classify(terminal, judged)[0] is OutcomeClass.SUCCESS
+            reward = float(success)
+            info |= {"is_success": success, "verdict": (judged or Status.UNDETERMINED).value}
         return observation, reward, terminated, truncated, info
 
     def stop(self, kind: str = "stopped", detail: str = "", origin: str = "agent") -> AgentRun:
@@ -112,7 +113,7 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
         self._core.episode.end(Terminal(phase="act", origin=origin, kind=kind, detail=detail))  # type: ignore[arg-type]
         return self.run
 
-    def _judge(self) -> None:
+    def _judge(self) -> Terminal:
         evidence: Evidence = self.env.get_wrapper_attr("freeze")()
         task = self._core.episode.task
         self._terminal = evidence.terminal
@@ -125,6 +126,7 @@ class Evaluation(gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasiu
                     raise Fault(detail, Terminal(phase="grade", origin="grader", kind="disagreement", detail=detail))
         except Fault as fault:
             self.verdict, self._terminal = None, fault.terminal
+        return self._terminal
 
     @property
     def run(self) -> AgentRun:

@@ -221,3 +221,12 @@ def test_interleaved_episodes_are_judged_apart(dressed: Callable[..., Any], tiny
 def test_a_recheck_share_out_of_range_is_refused(tiny: Any, share: float) -> None:
     with pytest.raises(ValueError, match="recheck"):
         Evaluation(tiny.TinyEnv(), share)
+
+
+def test_a_right_state_is_no_success_where_the_harness_failed(dressed: Callable[..., Any], tiny: Any) -> None:
+    """Law 8: an agent whose calls nobody can read has not been measured, whatever it left behind."""
+    env = dressed({"limits": {"invalid_calls": 3}})
+    step = graded(env, tiny.DONE, "not a call", "not a call", "not a call")
+    run = env.get_wrapper_attr("run")
+    assert (step[1], step[3], step[4]["is_success"]) == (0.0, True, False)
+    assert (run.verdict.Y, run.outcome_class) == ("pass", "harness_incompatibility")
