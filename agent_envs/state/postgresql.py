@@ -5,6 +5,7 @@ nothing, no right but CREATE on the database is needed, and a killed process lea
 back what its connection had begun.
 """
 
+import contextlib
 import uuid
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 import psycopg
 import sqlalchemy as sa
 from psycopg.adapt import Loader
+from psycopg.pq import TransactionStatus
 from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 
 from agent_envs.contract import EnvironmentFault
@@ -68,6 +70,7 @@ class PostgreSQL:
         """
         self._layouts = fixture.schema.layouts
         self._from_json = [[_from_json(codec.kind) for codec in layout.codecs] for layout in self._layouts]
+        self._space = f"agenteval_{uuid.uuid4().hex}"  # never observed: it only keeps parallel transactions apart
         self._written = False
         self._watched = False
         self._mark = 0
@@ -89,7 +92,7 @@ class PostgreSQL:
             raise
 
     def _fill(self, fixture: Fixture) -> None:
-        space = f"agenteval_{uuid.uuid4().hex}"  # never observed: it only keeps parallel transactions apart
+        space = self._space
         execute = self._cursor.execute
         execute("BEGIN")
         execute(f"CREATE SCHEMA {quoted(space)}".encode())
@@ -212,6 +215,10 @@ class PostgreSQL:
 
     def close(self) -> None:
         """End the connection; the server rolls everything back."""
+        if self._connection.info.transaction_status is TransactionStatus.IDLE:
+            # Something ended the transaction from inside, so the schema may have been made for good.
+            with contextlib.suppress(psycopg.Error):
+                self._cursor.execute(f"DROP SCHEMA IF EXISTS {quoted(self._space)} CASCADE".encode())
         self._connection.close()
 
     def _run(self, sql: str) -> psycopg.Cursor[Any]:

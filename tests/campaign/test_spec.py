@@ -121,7 +121,6 @@ def test_a_prompt_changed_between_two_attempts_makes_two_systems(env: gymnasium.
     ("make", "path"),
     [
         (lambda: make_env(ENV, {"steps": 9}), "budgets.limits.steps"),
-        (lambda: make_env(ENV, {"scale": 10}), "environment.settings.scale"),
         (lambda: make_env(ENV, {"recheck": 1.0}), "grader.recheck"),
         (lambda: make_env(ENV, {"database": "postgresql+psycopg://box:1/x"}), "environment.settings.database"),
         (lambda: gymnasium.wrappers.TimeLimit(make_env(ENV), 5), "environment.wrappers.TimeLimit"),

@@ -75,8 +75,16 @@ def test_a_killed_database_session_voids_the_episode_and_the_next_reset_connects
 @pytest.mark.parametrize("how", ["closed", "key_error", "nan", "committed"])
 def test_broken_tools_on_postgresql(dressed: Callable[..., Any], tiny: Any, postgresql_url: str, how: str) -> None:
     env = dressed(postgresql_url)
+    space = schema_of(env)
     assert_void(env, env.step({"tool": "broken", "arguments": {"how": how}}), "tool_fault")
     assert_fresh(env, tiny)
+    left = env.unwrapped.world.database.driver.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (space,))
+    assert left.fetchall() == []
+
+
+def schema_of(env: Any) -> str:
+    found = env.unwrapped.world.database.driver.execute("SELECT current_schema()").fetchone()
+    return str(found[0])
 
 
 @pytest.mark.parametrize("how", ["api", "sql", "refused"])
