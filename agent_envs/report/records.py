@@ -5,32 +5,37 @@ attempts that a report shows is fetched afterwards from its place in the file.
 """
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ValidationError
 
-from agent_envs.campaign.lines import ResultsError
 from agent_envs.campaign.lock import Lock, read_lock
 from agent_envs.campaign.results import RUNS_NAME
 from agent_envs.campaign.standing import void
-from agent_envs.campaign.store import ATTEMPTS_NAME, SETTLED, CampaignStore, TryRecord
-from agent_envs.contract import AgentEvalError, AgentRun, Model, OutcomeClass
+from agent_envs.campaign.store import ATTEMPTS_NAME, SETTLED, CampaignStore, Progress, TryRecord
+from agent_envs.contract import AgentEvalError, AgentRun, OutcomeClass, Status
+from agent_envs.report.reading import RunPart, TriedPart, read_run, read_try, read_whole
 
 CLASSES = tuple(OutcomeClass)
 MISSING = -1
 """Outcome of a planned attempt without a record."""
+_PLACES = {kind: place for place, kind in enumerate(CLASSES)}
+
 MOST_SHOWN = 200
 """Failures and invalid tries that a report shows in full."""
 
-M = TypeVar("M", bound=Model)
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+
+
+_TAKEN_OVER = frozenset(("reused", "regraded"))
+"""Decisions after which nothing was run: the try was counted where it was made."""
 
 
 class ReportError(AgentEvalError):
@@ -123,8 +128,34 @@ class Records:
             raise ReportError(f"{path}: the record of {self.run_ids[index]} can't be read again: {error}") from None
 
 
+class _Row(NamedTuple):
+    """An attempt's record, in the order of the columns it fills."""
+
+    outcome: int
+    ending: int
+    valid: bool
+    success: bool
+    broke_rule: bool
+    false_claim: bool
+    cost: float
+    tokens: float
+    seconds: float
+    environment_seconds: float
+    steps: float
+    order: int
+    worker: int
+    place: int
+
+
+_NAN = math.nan
+_BLANK = _Row(MISSING, -1, False, False, False, False, _NAN, _NAN, _NAN, _NAN, _NAN, 0, 0, -1)
+"""An attempt of which nothing is known yet."""
+
+
 def load(folder: Path) -> Records:
     """Read a campaign folder.
+
+    Every line is checked as far as it's used; `agent_envs.report.verify` checks the whole records.
 
     Raises:
         ResultsError: A file can't be read, or a line in the middle is damaged.
@@ -145,11 +176,11 @@ class _Loader:
         by_name = {name: place for place, name in enumerate(self.systems)}
         self.tasks = tuple((task.env_id, task.task_id) for task in lock.tasks)
         first = {key: place for place, key in enumerate(self.tasks)}
-        self.columns = _blank(
-            np.array([by_name[item.system] for item in planned], dtype=np.int64),
-            np.array([first[item.env_id, item.task_id] for item in planned], dtype=np.int64),
-            np.array([item.attempt for item in planned], dtype=np.int64),
-        )
+        self.system = [by_name[item.system] for item in planned]
+        self.task = [first[item.env_id, item.task_id] for item in planned]
+        self.attempt = [item.attempt for item in planned]
+        self.rows: list[_Row] = [_BLANK] * len(planned)
+        self.tries, self.spent = [0] * len(planned), [0.0] * len(planned)
         self.workers: dict[str, int] = {}
         self.policies: dict[str, str] = {system.name: system.policy for system in lock.manifest.systems}
         self.oracles: set[str] = set()
@@ -160,6 +191,7 @@ class _Loader:
         }
         self.invalid: list[TryRecord] = []
         self.invalid_total = 0
+        self.progress = Progress()
 
     def load(self) -> Records:
         # The readers warn with a file's full path; a report must be the same wherever the folder stands.
@@ -167,7 +199,7 @@ class _Loader:
             warnings.simplefilter("always")
             strangers, doubles = self._settled()
             self._tries()
-            why = void(self.lock.manifest, self.store.progress(), len(self.lock.planned))
+            why = void(self.lock.manifest, self.progress, len(self.lock.planned))
             stops = [record.detail for record in self.store.sessions() if record.kind == "stop"]
         if caught:
             self.notes.append("a last line is torn, by a runner that was killed or is still at work, and was left out")
@@ -187,7 +219,7 @@ class _Loader:
             labels=tuple(task.labels for task in self.lock.tasks),
             workers=tuple(self.workers),
             run_ids=tuple(self.index),
-            columns=self.columns,
+            columns=self._columns(),
             policies=self.policies,
             oracles=frozenset(self.oracles),
             endings=tuple(self.endings),
@@ -198,37 +230,51 @@ class _Loader:
             notes=tuple(self.notes),
         )
 
-    def _take(self, index: int, run: AgentRun, place: int) -> None:
-        table, system = self.columns, self.systems[self.columns.system[index]]
-        env_id, task_id = self.tasks[table.task[index]]
+    def _take(self, index: int, run: RunPart, place: int) -> None:
+        system, ending, verdict = self.systems[self.system[index]], run.terminal, run.verdict
+        env_id, task_id = self.tasks[self.task[index]]
         if (run.env_id, run.task_id) != (env_id, task_id):
             raise ReportError(f"{self.folder / RUNS_NAME}: {run.run_id} was planned on {task_id}, ran on {run.task_id}")
-        table.outcome[index] = CLASSES.index(run.outcome_class)
-        table.valid[index] = run.counts
-        table.success[index] = run.counts and run.outcome_class is OutcomeClass.SUCCESS
-        table.broke_rule[index], table.false_claim[index] = run.broke_rule, run.false_claim
-        table.seconds[index], table.environment_seconds[index] = run.seconds, run.environment_seconds
-        table.steps[index], table.order[index] = run.usage.steps, run.order
-        table.cost[index] = np.nan if run.usage.cost is None else run.usage.cost
-        table.tokens[index] = np.nan if run.usage.tokens is None else run.usage.tokens
-        table.worker[index] = self.workers.setdefault(run.worker, len(self.workers))
-        table.place[index] = place
-        ending = f"{run.terminal.phase}/{run.terminal.origin}/{run.terminal.kind}"
-        table.ending[index] = self.endings.setdefault(ending, len(self.endings))
+        named = f"{ending.phase}/{ending.origin}/{ending.kind}"
+        good = None if verdict is None else verdict.G
+        self.rows[index] = _Row(
+            outcome=_PLACES[run.outcome_class],
+            ending=self.endings.setdefault(named, len(self.endings)),
+            valid=run.counts,
+            success=run.counts and run.outcome_class is OutcomeClass.SUCCESS,
+            broke_rule=verdict is not None and good is Status.PASS and verdict.C is Status.FAIL,
+            false_claim=run.declared_success and good is Status.FAIL,
+            cost=_known(run.usage.cost),
+            tokens=_known(run.usage.tokens),
+            seconds=run.seconds,
+            environment_seconds=run.environment_seconds,
+            steps=run.usage.steps,
+            order=run.order,
+            worker=self.workers.setdefault(run.worker, len(self.workers)),
+            place=place,
+        )
         if run.system_spec_hash != self.hashes[system, env_id]:
             self.other_specs[system] = self.other_specs.get(system, 0) + 1
         if run.oracle:
             self.oracles.add(system)
 
+    def _settle(self, run: RunPart | TriedPart) -> None:
+        """Count an attempt that has its record, as far as the campaign's standing depends on it."""
+        if run.run_id not in self.progress.settled:
+            self.progress.settled.add(run.run_id)
+            self.progress.unclassified += run.outcome_class is OutcomeClass.UNCLASSIFIED
+
     def _settled(self) -> tuple[int, int]:
         """Take the record of each planned attempt; count the records of no plan, and the repeated ones."""
         strangers = doubles = place = 0
+        path = self.store.runs.path
         for number, line in self.store.runs.raw():
-            run = _parsed(AgentRun, self.store.runs.path, number, line)
+            run = read_run(path, number, line)
+            self._settle(run)
             index = self.index.get(run.run_id)
             if index is None:
                 strangers += 1
-            elif self.columns.place[index] >= 0:
+            elif self.rows[index].place >= 0:
                 doubles += 1
             else:
                 self._take(index, run, place)
@@ -237,69 +283,69 @@ class _Loader:
 
     def _tries(self) -> None:
         """Count the tries of each planned attempt and what they cost, and keep the first that don't count."""
-        unsettled = 0
+        unsettled, path = 0, self.store.attempts.path
         for number, line in self.store.attempts.raw():
-            record = _parsed(TryRecord, self.store.attempts.path, number, line)
-            index = self.index.get(record.run.run_id)
+            record = read_try(path, number, line)
+            run, settles = record.run, record.decision in SETTLED
+            if record.decision not in _TAKEN_OVER:
+                self.progress.tries += 1
+                self.progress.invalid_tries += not run.counts
+            if settles:
+                self._settle(run)
+            index = self.index.get(run.run_id)
             if record.purpose != "attempt" or index is None:
                 continue
-            cost = record.run.usage.cost
-            self.columns.tries[index] += 1
-            self.columns.spent[index] += np.nan if cost is None else cost
-            unsettled += record.decision in SETTLED and self.columns.place[index] < 0
-            if not record.run.counts:
+            self.tries[index] += 1
+            self.spent[index] += _known(run.usage.cost)
+            unsettled += settles and self.rows[index].place < 0
+            if not run.counts:
                 self.invalid_total += 1
                 if len(self.invalid) < MOST_SHOWN:
-                    self.invalid.append(record)
+                    self.invalid.append(read_whole(TryRecord, path, number, line))
         if unsettled:
             self.notes.append(f"{unsettled} finished tries aren't in {RUNS_NAME} yet: resume the campaign first")
-        untold = (self.columns.place >= 0) & (self.columns.tries == 0)
-        if untold.any():
-            self.notes.append(f"{int(untold.sum())} records have no try in {ATTEMPTS_NAME}")
-            self.columns.tries[untold] = 1
-            self.columns.spent[untold] = self.columns.cost[untold]
+        untold = [index for index, row in enumerate(self.rows) if row.place >= 0 and not self.tries[index]]
+        if untold:
+            self.notes.append(f"{len(untold)} records have no try in {ATTEMPTS_NAME}")
+        for index in untold:
+            self.tries[index], self.spent[index] = 1, self.rows[index].cost
+
+    def _columns(self) -> Columns:
+        table = np.array(self.rows, dtype=np.float64).reshape(-1, len(_Row._fields))
+        column = dict(zip(_Row._fields, table.T, strict=True))
+
+        def whole(name: str) -> Ints:
+            return column[name].astype(np.int64)
+
+        def flag(name: str) -> Flags:
+            return column[name].astype(np.bool_)
+
+        def number(name: str) -> Floats:
+            return column[name].copy()
+
+        return Columns(
+            system=np.array(self.system, dtype=np.int64),
+            task=np.array(self.task, dtype=np.int64),
+            attempt=np.array(self.attempt, dtype=np.int64),
+            outcome=whole("outcome"),
+            ending=whole("ending"),
+            valid=flag("valid"),
+            success=flag("success"),
+            broke_rule=flag("broke_rule"),
+            false_claim=flag("false_claim"),
+            cost=number("cost"),
+            spent=np.array(self.spent, dtype=np.float64),
+            tokens=number("tokens"),
+            seconds=number("seconds"),
+            environment_seconds=number("environment_seconds"),
+            steps=number("steps"),
+            order=whole("order"),
+            worker=whole("worker"),
+            tries=np.array(self.tries, dtype=np.int64),
+            place=whole("place"),
+        )
 
 
-def _blank(system: Ints, task: Ints, attempt: Ints) -> Columns:
-    """Columns of attempts of which nothing is known yet."""
-
-    def whole(value: int) -> Ints:
-        return np.full(system.size, value, dtype=np.int64)
-
-    def flag() -> Flags:
-        return np.zeros(system.size, dtype=np.bool_)
-
-    def number(value: float = np.nan) -> Floats:
-        return np.full(system.size, value, dtype=np.float64)
-
-    return Columns(
-        system=system,
-        task=task,
-        attempt=attempt,
-        outcome=whole(MISSING),
-        ending=whole(-1),
-        valid=flag(),
-        success=flag(),
-        broke_rule=flag(),
-        false_claim=flag(),
-        cost=number(),
-        spent=number(0.0),
-        tokens=number(),
-        seconds=number(),
-        environment_seconds=number(),
-        steps=number(),
-        order=whole(0),
-        worker=whole(0),
-        tries=whole(0),
-        place=whole(-1),
-    )
-
-
-def _parsed(model: type[M], path: Path, number: int, line: bytes) -> M:
-    try:
-        try:
-            return model.model_validate_json(line)
-        except ValidationError:
-            return model.parse(line)  # pydantic's own parser refuses lone surrogates
-    except ValueError as error:
-        raise ResultsError(f"{path}, line {number}: damaged: {'; '.join(str(error).splitlines()[:3])}"[:500]) from None
+def _known(value: float | None) -> float:
+    """A number, NaN where it's unknown."""
+    return math.nan if value is None else value

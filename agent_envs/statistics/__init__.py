@@ -6,8 +6,9 @@ be left are made only where `partial=True` asks for them, and come with their co
 and the same seed gives the same result.
 """
 
-from agent_envs.statistics.checks import Drift, between_and_within, drift, flip_rate
+from agent_envs.statistics.checks import between_and_within, flip_rate
 from agent_envs.statistics.counting import Coverage, Tally, coverage, tally
+from agent_envs.statistics.drifting import Drift, drift
 from agent_envs.statistics.factorial import Components, Effect, Layout, components, layout
 from agent_envs.statistics.means import Curve, Slice, cluster_mean, curve, macro_mean, micro_mean, slices, task_mean
 from agent_envs.statistics.paired import (

@@ -67,6 +67,10 @@ def codes(
     Raises:
         ValueError: There are not `length` labels, or one is missing (None or NaN).
     """
+    if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iu":
+        if length is None or labels.size == length:  # whole numbers don't need a look at each
+            present, places = np.unique(labels, return_inverse=True)
+            return tuple(present.tolist()), places.reshape(-1).astype(np.int64)
     values = [plain(label) for label in labels]  # type: ignore[union-attr]
     if length is not None and len(values) != length:
         raise ValueError(f"{name} has {len(values)} entries: pass {length}, one for each")

@@ -1,8 +1,9 @@
 """The few distribution functions intervals need, so that the installed package depends on NumPy alone.
 
 Normal: the standard library's. Student's t: the regularised incomplete beta function by its continued fraction
-(modified Lentz method), turned round by bisection. Non-central t: the normal distribution averaged over the chi
-distribution of the standard deviation. The tests hold all of them against SciPy.
+(modified Lentz method), turned round by bisection; where many quantiles are wanted, a series in 1 / df. Chi-squared: a
+finite sum. Non-central t: the normal distribution averaged over the chi distribution of the standard deviation. The
+tests hold all of them against SciPy.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
+
+from agent_envs.statistics.inputs import Floats
 
 _NORMAL = NormalDist()
 _TINY = 1e-300
@@ -97,6 +100,39 @@ def t_quantile(p: float, df: float) -> float:
             break
         low, high = (middle, high) if t_cdf(-middle, df) > tail else (low, middle)
     return math.copysign(0.5 * (low + high), p - 0.5)
+
+
+def t_quantiles(p: float, df: Floats) -> Floats:
+    """`t_quantile` for many, possibly fractional, degrees of freedom at once: an expansion in 1 / df.
+
+    Abramowitz and Stegun 26.7.5, four terms. At p = 0.975 the error is 12 % at df = 1, 1 % at 2, 0.2 % at 3 and below
+    0.01 % from 6 on: enough where the degrees of freedom are an estimate themselves. Fewer than 1 count as 1.
+
+    Raises:
+        ValueError: `p` is outside 0..1.
+    """
+    z, per = normal_quantile(p), 1.0 / np.maximum(df, 1.0)
+    terms = (
+        (z**3 + z) / 4.0,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96.0,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384.0,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160.0,
+    )
+    result: Floats = z + per * (terms[0] + per * (terms[1] + per * (terms[2] + per * terms[3])))
+    return result
+
+
+def chi_squared_above(x: float, df: int) -> float:
+    """P(X > x) of the chi-squared distribution with whole `df` > 0, by its finite sum (Abramowitz and Stegun 26.4)."""
+    if x <= 0.0:
+        return 1.0
+    odd = df % 2
+    half = x / 2.0
+    total = math.erfc(math.sqrt(half)) if odd else 0.0
+    for step in range(df // 2):
+        power = step + odd / 2.0
+        total += math.exp(power * math.log(half) - half - math.lgamma(power + 1.0))
+    return min(1.0, total)
 
 
 def noncentral_t_above(x: float, df: float, shift: float) -> float:

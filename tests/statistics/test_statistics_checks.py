@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.contingency_tables import StratifiedTable
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
 from agent_envs.statistics import (
@@ -68,6 +69,68 @@ def test_p_value_of_drift_is_the_enumerated_one() -> None:
     own = drift([0, 0, 1, 1], ["a"] * 4, [1, 2, 3, 4], ["x"] * 4, seed=1, permutations=20_000)
     assert own.order.p_value == pytest.approx(1 / 3, abs=0.015)
     assert own.correlation == pytest.approx(stats.pearsonr([0, 0, 1, 1], [1, 2, 3, 4])[0])
+
+
+def test_two_workers_are_the_cochran_mantel_haenszel_test() -> None:
+    rng = np.random.default_rng(4)
+    task = np.repeat(np.arange(60), rng.integers(2, 9, 60))
+    outcome = (rng.random(task.size) < rng.beta(1, 1, 60)[task]).astype(float)
+    worker = rng.integers(0, 2, task.size)
+    own = drift(outcome, task, rng.permutation(task.size), worker, seed=0)
+    tables = [
+        [[np.sum((task == t) & (worker == w) & (outcome == y)) for y in (0, 1)] for w in (0, 1)] for t in range(60)
+    ]
+    found = StratifiedTable(np.array(tables, dtype=float).transpose(1, 2, 0)).test_null_odds(correction=False)
+    assert own.worker.method == "chi-squared"
+    assert own.worker.p_value == pytest.approx(found.pvalue, rel=1e-9)
+
+
+def test_closed_forms_of_drift_agree_with_permuting() -> None:
+    rng = np.random.default_rng(9)
+    task = np.repeat(np.arange(50), 6)
+    outcome = rng.integers(0, 3, 300) / 2.0  # partial scores, too
+    started, worker = rng.permutation(300), rng.integers(0, 4, 300)
+    outcome[started > 200] = np.maximum(outcome[started > 200] - 0.5 * (rng.random((started > 200).sum()) < 0.4), 0.0)
+    own = drift(outcome, task, started, worker, seed=0)
+    assert (own.order.method, own.worker.method) == ("normal", "chi-squared")
+    table = outcome.reshape(50, 6)
+    residual = table - table.mean(axis=1, keepdims=True)
+    centred = started.reshape(50, 6) - started.reshape(50, 6).mean(axis=1, keepdims=True)
+    member = np.eye(4)[worker]
+    permuted = np.stack([rng.permuted(residual, axis=1) for _ in range(4000)])
+    sums = permuted.reshape(4000, 300) @ member
+    covariance = np.linalg.pinv(np.cov(sums.T), rcond=1e-6)
+    seen = residual.ravel() @ member
+    order = np.mean(np.abs((permuted * centred).sum(axis=(1, 2))) >= abs((residual * centred).sum()))
+    workers = np.mean(np.einsum("ri,ij,rj->r", sums, covariance, sums) >= seen @ covariance @ seen)
+    # 4,000 permutations have a standard error of at most 0.008.
+    assert own.order.p_value == pytest.approx(order, abs=0.02) and 0.001 < own.order.p_value < 0.5
+    assert own.worker.p_value == pytest.approx(workers, abs=0.03)
+
+
+@pytest.mark.parametrize("attempts", [3, 5])
+def test_closed_forms_of_drift_reject_as_often_as_they_say(attempts: int) -> None:
+    rng = np.random.default_rng(attempts)
+    small = np.zeros(2)
+    for seed in range(500):
+        task = np.repeat(np.arange(200), attempts)
+        outcome = (rng.random(task.size) < rng.beta(1, 1, 200)[task]).astype(float)
+        own = drift(outcome, task, rng.permutation(task.size), rng.integers(0, 3, task.size), seed=seed)
+        assert (own.order.method, own.worker.method) == ("normal", "chi-squared")
+        small += np.array([own.order.p_value, own.worker.p_value]) <= 0.05
+    # 500 tests at level 0.05 have a standard error of 0.01.
+    assert small / 500 == pytest.approx(0.05, abs=0.035)
+
+
+def test_hundreds_of_workers_and_a_sparse_one_are_still_tested() -> None:
+    rng = np.random.default_rng(2)
+    task = np.repeat(np.arange(200), 20)
+    outcome = (rng.random(4000) < 0.5).astype(float)
+    many = drift(outcome, task, np.arange(4000), rng.integers(0, 900, 4000), seed=1, permutations=99)
+    assert many.worker.method == "monte carlo" and many.worker.p_value > 0.02
+    crew = np.where(np.arange(4000) < 3, "rare", "usual")
+    sparse = drift(outcome, task, np.arange(4000), crew, seed=1, permutations=99)
+    assert (sparse.order.method, sparse.worker.method) == ("normal", "monte carlo")
 
 
 def test_between_and_within_are_found_again() -> None:

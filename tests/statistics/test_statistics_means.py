@@ -27,7 +27,16 @@ from agent_envs.statistics import (
     task_mean,
     wilson,
 )
-from agent_envs.statistics.distributions import noncentral_t_above, normal_quantile, t_cdf, t_quantile
+from agent_envs.statistics.distributions import (
+    chi_squared_above,
+    noncentral_t_above,
+    normal_quantile,
+    t_cdf,
+    t_quantile,
+    t_quantiles,
+)
+from agent_envs.statistics.passk import per_task
+from agent_envs.statistics.ratios import ratios
 
 NAN = math.nan
 
@@ -51,6 +60,20 @@ def test_distributions_agree_with_scipy(p: float, df: float) -> None:
     if 3 <= df <= 200:
         for shift in (-1.0, 0.0, 2.5):
             assert noncentral_t_above(2.0, df, shift) == pytest.approx(stats.nct.sf(2.0, df, shift), abs=1e-7)
+
+
+@pytest.mark.parametrize("p", [0.005, 0.05, 0.9, 0.975])
+def test_many_t_quantiles_at_once_are_close(p: float) -> None:
+    df = np.array([3.0, 4.4, 10.0, 70.0, math.inf])
+    np.testing.assert_allclose(t_quantiles(p, df), stats.t.ppf(p, df), rtol=0.02)
+    np.testing.assert_allclose(t_quantiles(p, df[2:]), stats.t.ppf(p, df[2:]), rtol=1e-4)
+    assert t_quantiles(p, np.array([0.2])) == t_quantiles(p, np.array([1.0]))
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 10, 255])
+def test_chi_squared_tail_agrees_with_scipy(df: int) -> None:
+    for x in (0.0, 1e-3, 0.7, float(df), 2.0 * df + 5.0, 2000.0):
+        assert chi_squared_above(x, df) == pytest.approx(stats.chi2.sf(x, df), rel=1e-9, abs=1e-300)
 
 
 def test_micro_and_macro_are_two_figures_with_two_names() -> None:
@@ -186,10 +209,65 @@ def test_wilson_agrees_with_statsmodels(n: int, c: int) -> None:
     assert np.isnan(wilson(0, 0)).all()
 
 
-def test_rate_interval_is_wilsons_for_one_attempt_a_task() -> None:
-    own = macro_mean([1] * 2000, [1] * 600 + [0] * 1400)
-    low, high = wilson(2000, 600)
-    assert (own.low, own.high) == pytest.approx((float(low), float(high)), abs=1e-4)
+@pytest.mark.parametrize(("tasks", "passed"), [(20, 1), (20, 19), (2000, 600), (7, 0), (3, 3)])
+def test_rate_interval_is_wilsons_for_one_attempt_a_task(tasks: int, passed: int) -> None:
+    own = macro_mean([1] * tasks, [1] * passed + [0] * (tasks - passed))
+    low, high = wilson(tasks, passed)
+    assert (own.low, own.high) == pytest.approx((float(low), float(high)), abs=1e-12)
+    # More attempts with equal outcomes at each task say nothing more.
+    again = macro_mean([8] * tasks, [8] * passed + [0] * (tasks - passed))
+    assert (again.low, again.high) == pytest.approx((own.low, own.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "attempts", "rate", "likeness", "k"),
+    [
+        (20, 5, 0.95, 0.3, 1),
+        (20, 3, 0.3, 0.1, 1),
+        (30, 10, 0.8, 0.5, 1),
+        (100, 5, 0.05, 0.2, 1),
+        (200, 1, 0.03, 0.5, 1),
+        (40, 5, 0.7, 0.3, 3),
+        (150, 8, 0.3, 0.3, 4),
+    ],
+)
+def test_rate_interval_covers_as_often_as_it_says(
+    tasks: int, attempts: int, rate: float, likeness: float, k: int
+) -> None:
+    rng = np.random.default_rng(tasks + attempts)
+    size = 1 / likeness - 1
+    passed = rng.binomial(attempts, rng.beta(rate * size, (1 - rate) * size, (tasks, 4000)))
+    values = per_task(np.full(attempts + 1, attempts), np.arange(attempts + 1), [k], "pass^k")[passed, 0]
+    truth = math.prod((rate * size + i) / (size + i) for i in range(k))
+    found = ratios(np.ones(values.shape), values, 0.95, "rate")
+    covered = np.mean((found.low <= truth) & (truth <= found.high))
+    # 4,000 suites have a standard error of 0.0035.
+    assert 0.93 - 0.007 <= covered <= 0.97 + 0.007
+
+
+def test_weights_count_in_the_rate_interval() -> None:
+    rng = np.random.default_rng(3)
+    weight = rng.gamma(2.0, 1.0, (150, 1)) + 0.2
+    values = rng.binomial(5, rng.beta(0.6, 1.4, (150, 4000))) / 5
+    size = np.broadcast_to(weight, values.shape)
+    found = ratios(size, size * values, 0.95, "rate")
+    covered = np.mean((found.low <= 0.3) & (found.high >= 0.3))
+    assert 0.93 <= covered <= 0.97
+    # An equal weight is no weight.
+    plain, scaled = (ratios(np.full(values.shape, w), w * values, 0.95, "rate") for w in (1.0, 7.0))
+    np.testing.assert_allclose(plain.low, scaled.low, atol=1e-9)
+
+
+def test_few_tasks_that_happen_to_agree_are_no_certainty() -> None:
+    for tasks in (2, 3, 5):
+        own = macro_mean([5] * tasks, [2] * tasks)
+        assert own.standard_error == pytest.approx(0.0, abs=1e-12)
+        assert own.low < 0.33 and own.high > 0.47
+    wide, narrow = (macro_mean([5] * tasks, [2] * tasks) for tasks in (2, 5))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_rate_interval_of_nothing_solved() -> None:
     nothing = macro_mean([5] * 20, [0] * 20)
     assert (nothing.value, nothing.low) == (0.0, 0.0) and 0.1 < nothing.high < 0.25
     assert macro_mean([5] * 20, [5] * 20).low == pytest.approx(1 - nothing.high)

@@ -21,6 +21,7 @@ from agent_envs.statistics import (
     task_mean,
     unpaired_difference,
 )
+from agent_envs.statistics.ratios import ratios
 
 NAN = math.nan
 
@@ -127,3 +128,18 @@ def test_equivalence_needs_an_interval_inside_the_margin() -> None:
     assert equivalence(Estimate("d", 0.0, NAN, NAN, NAN, 0.9, 1), 0.03) is None
     with pytest.raises(ValueError, match="margin"):
         equivalence(made, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "attempts", "rate", "gain"),
+    [(20, 5, 0.3, 0.1), (30, 1, 0.5, 0.2), (50, 3, 0.8, 0.0), (200, 1, 0.05, 0.0)],
+)
+def test_difference_covers_as_often_as_it_says(tasks: int, attempts: int, rate: float, gain: float) -> None:
+    rng = np.random.default_rng(tasks + attempts)
+    first = rng.beta(2 * rate, 2 * (1 - rate), (tasks, 4000))
+    second = first + (1 - first) * gain / (1 - rate)
+    values = (rng.binomial(attempts, second) - rng.binomial(attempts, first)) / attempts
+    found = ratios(np.ones(values.shape), values, 0.95, "difference")
+    covered = np.mean((found.low <= gain) & (gain <= found.high))
+    # 4,000 suites have a standard error of 0.0035.
+    assert 0.93 - 0.007 <= covered <= 0.97 + 0.007
