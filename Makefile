@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: help demo test lint types layers tests benchmarks clean
 
 help:
-	@echo "make demo        install what a user needs and show one episode being measured"
+	@echo "make demo        install what a user needs and measure the built-in policies on every curated task"
 	@echo "make test        install the tools and run everything: lint, types, layers, tests, benchmark smoke run"
 	@echo "make lint        ruff check and ruff format --check"
 	@echo "make types       mypy --strict"
