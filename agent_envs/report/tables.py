@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -28,10 +28,7 @@ def by_policy(runs: Iterable[AgentRun]) -> dict[str, list[AgentRun]]:
 
 def summary(runs: Iterable[AgentRun]) -> Table:
     """One row a policy: counts over the attempts that count, and how many don't."""
-    caption = (
-        "rate: successes over the runs that count (not the invalid ones)\n* plays the reference solution, never ranked"
-    )
-    table = Table(title="Results by policy", caption=caption, box=box.SIMPLE_HEAD)
+    table = Table(title="Results by policy", box=box.SIMPLE_HEAD)
     table.add_column("policy", no_wrap=True)
     for name in ("runs", "success", "rate", "false\nclaims", "broke\na rule", "invalid", "steps"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -54,8 +51,7 @@ def summary(runs: Iterable[AgentRun]) -> Table:
 def matrix(runs: Sequence[AgentRun]) -> Table:
     """One row a task, one column a policy: what became of each attempt."""
     groups = by_policy(runs)
-    caption = "+ success   - failure   F failure claimed as success   R right, but broke a rule   H harness   ? invalid"
-    table = Table(title="Attempts by task", caption=caption, box=box.SIMPLE_HEAD)
+    table = Table(title="Attempts by task", box=box.SIMPLE_HEAD)
     table.add_column("task", no_wrap=True)
     for policy in groups:
         table.add_column(plain(policy), justify="center")
@@ -92,10 +88,21 @@ def evidence_of(run: AgentRun) -> Table:
 
 
 def print_results(console: Console, runs: Sequence[AgentRun]) -> None:
-    """The task table and the summary."""
-    console.print(Group(matrix(runs), summary(runs)))
+    """The task table and the summary, each with its legend, and which policies broke down by errors of their own."""
+    # Below the tables, not in them: a caption is folded to the width of its table, which may be narrow.
+    console.print(matrix(runs), Text(_MARKS, style="dim"), summary(runs), Text(_RATE, style="dim"))
+    if any(run.oracle for run in runs):
+        console.print(Text("* plays the reference solution, never ranked", style="dim"))
+    for policy, group in by_policy(runs).items():
+        if broken := [run for run in group if run.terminal.kind in _BROKEN]:
+            first = f"{broken[0].run_id}: {broken[0].terminal.detail[:300]}"
+            told = f"{policy}: {len(broken)} of {len(group)} runs ended by an error of the policy's own; first {first}"
+            console.print(plain(told, style="yellow"), soft_wrap=True)
 
 
+_MARKS = "+ success   - failure   F failure claimed as success   R right, but broke a rule   H harness   ? invalid"
+_RATE = "rate: successes over the runs that count (not the invalid ones)"
+_BROKEN = ("policy_error", "policy_crash")
 _STYLE = {Status.PASS: "green", Status.FAIL: "red", Status.UNDETERMINED: "yellow"}
 
 
