@@ -112,7 +112,10 @@ def load_policy(spec: str, builtin: dict[str, Callable[[], Policy]]) -> Policy:
         raise PolicyError(f"policy {spec!r}: {place} can't be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, attribute):
         raise PolicyError(f"policy {spec!r}: {place} has no {attribute!r}")
-    return as_policy(getattr(module, attribute), attribute)
+    try:
+        return as_policy(getattr(module, attribute), attribute)
+    except PolicyError as error:
+        raise PolicyError(f"policy {spec!r}: {error}") from error
 
 
 def _import(place: str) -> Any:

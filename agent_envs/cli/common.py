@@ -115,9 +115,13 @@ def env_of(task_id: str) -> str:
     import agent_envs
 
     agent_envs.register_envs()
-    family = task_id.partition("/")[0]
+    family, slash, _ = task_id.partition("/")
     env_id = f"{PREFIX}{family}-v1"
     if env_id not in gymnasium.registry:
-        families = sorted(spec[10:-3] for spec in gymnasium.registry if spec.startswith(PREFIX))
-        raise AgentEvalError(f"task {task_id!r}: there is no family {family!r}; there are {', '.join(families)}")
+        families = ", ".join(sorted(spec[10:-3] for spec in gymnasium.registry if spec.startswith(PREFIX)))
+        if not slash:
+            raise AgentEvalError(
+                f"task {task_id!r} names no family: write it as FAMILY/NAME; the families are {families}"
+            )
+        raise AgentEvalError(f"task {task_id!r}: there is no family {family!r}; there are {families}")
     return env_id

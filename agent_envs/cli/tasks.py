@@ -12,7 +12,7 @@ def add(command: Command) -> None:
     made.add_argument("env", nargs="?", help="environment id; without it the environments are listed")
 
     made = command("show", _show, "Show a task as a policy sees it, with the tools.")
-    made.add_argument("task", help="task id, such as refund/kettle-for-nina")
+    made.add_argument("task", help="task id, such as refund/tea-set-for-two")
     made.add_argument(
         "--full", action="store_true", help="show the whole contract: checks, constraints, user (not for policies)"
     )

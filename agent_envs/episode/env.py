@@ -4,7 +4,7 @@ import contextlib
 import copy
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import gymnasium
@@ -55,7 +55,8 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
 
     Attributes:
         arguments: The constructor's keywords; a copy is made with them.
-        deadline: `time.monotonic` moment at which a running call is broken off; set by `agent_envs.wrappers.Limits`.
+        deadline: `time.monotonic` moment at which a running call is broken off; set by
+            `agent_envs.wrappers.EpisodeLimits`.
         watch: Called with each log entry; a returned terminal ends the episode at once.
     """
 
@@ -72,7 +73,7 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         if render_mode not in (None, "ansi"):
             raise ValueError(f"render_mode={render_mode!r}: this environment renders as 'ansi' text, or None")
         self.arguments: dict[str, Any] = {"task": task, "split": split, "render_mode": render_mode}
-        if task:
+        if _task_id("task", task):
             self.suite.task(task)
         self.render_mode = render_mode
         self.action_space = ToolCall(self.tools)
@@ -135,9 +136,9 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
         super().reset(seed=seed)
         # Raw bits are the part of NumPy's streams that is stable across its versions.
         episode_seed = seed if seed is not None else int(self.np_random.bit_generator.random_raw()) & _SEED_MASK
-        chosen = (options or {}).get("task", "") or self.arguments["task"]
-        if not isinstance(chosen, str):
-            raise TaskError(f"options['task']={chosen!r}: the id of a task is needed, as text")
+        if not isinstance(options, Mapping | None):
+            raise TaskError(f"options={options!r}: an object such as {{'task': id}} is needed, or None")
+        chosen = _task_id("options['task']", (options or {}).get("task") or "") or self.arguments["task"]
         task = self.suite.task(chosen) if chosen else self.suite.draw(self.arguments["split"], episode_seed)
         started = time.monotonic()
         if self._episode is not None and self._episode.spoiled:
@@ -432,6 +433,12 @@ class AgentEnv(gymnasium.Env[Observation, Any]):
             "terminal_reason": episode.terminal.kind if episode.terminal is not None else "",
         }
         return info | (self._world.status() if self._world is not None else dict.fromkeys(self.status_keys, ""))
+
+
+def _task_id(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TaskError(f"{name}={value!r}: the id of a task is needed, as text")
+    return value
 
 
 def _void(episode: Episode, entry: dict[str, Any], fault: Fault) -> None:

@@ -25,6 +25,25 @@ _STARTS = 256
 """Start states kept for each database: about as many hashes as tables each."""
 
 
+def check_url(url: str) -> None:
+    """Refuse a URL that no database channel can be made of; nothing is opened.
+
+    Raises:
+        ValueError: It is no URL, or names another kind of database or an SQLite file.
+    """
+    try:
+        kind = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        shown = f"a text of {len(url)} characters" if isinstance(url, str) else repr(url)  # it may hold a password
+    else:
+        if kind.drivername == "postgresql+psycopg" or (kind.drivername == "sqlite" and not kind.database):
+            return
+        shown = repr(kind.render_as_string())
+    raise ValueError(
+        f"{shown} is no database for an environment; use 'sqlite://' (in memory) or 'postgresql+psycopg://...'"
+    )
+
+
 class Database(StateChannel):
     """Rows of one environment. Two live databases share nothing but the fixture.
 
@@ -40,12 +59,7 @@ class Database(StateChannel):
 
     def __init__(self, fixture: Fixture, url: str = "sqlite://") -> None:
         """Check the URL; nothing is opened before the first `restore`."""
-        kind = sa.make_url(url)
-        if kind.drivername not in ("sqlite", "postgresql+psycopg") or (kind.drivername == "sqlite" and kind.database):
-            raise ValueError(
-                f"{kind.render_as_string()!r} is no database for an environment; "
-                "use 'sqlite://' (in memory) or 'postgresql+psycopg://...'"
-            )
+        check_url(url)
         self.fixture = fixture
         self._url = url
         self._layouts = {fixture.metadata.tables[layout.name]: layout for layout in fixture.schema.layouts}

@@ -14,6 +14,7 @@ from agent_envs.envs.refund.tools import TOOLS
 from agent_envs.envs.refund.world import Office
 from agent_envs.episode.env import AgentEnv, Observation
 from agent_envs.episode.suite import Suite
+from agent_envs.state.database import check_url
 from agent_envs.wrappers import compose
 
 SUITE = Suite(
@@ -81,7 +82,8 @@ class RefundEnv(AgentEnv):
 
     ## Episode End
     Terminated: `finish`; more than two messages to a customer who has gone (`user_stop`). Truncated: step, call,
-    time, token or cost limit; 10 invalid calls or 20 refused calls in a row; a fault of the environment.
+    time, token or cost limit; 10 invalid calls or 20 refused calls in a row; a fault of the environment, which
+    `env.get_wrapper_attr("run").terminal` names.
 
     ## Information
     `task_id`, `task_revision`, `step`, `state_hash`, `terminal_reason`, `user` (active, finished, left),
@@ -104,6 +106,7 @@ class RefundEnv(AgentEnv):
     def __init__(self, *, database: str = "sqlite://", **arguments: Any) -> None:
         """See the class; ``arguments`` are those of `AgentEnv`."""
         super().__init__(**arguments)
+        check_url(database)
         self.arguments["database"] = database
 
     def make_world(self) -> Office:

@@ -298,6 +298,16 @@ WRONG = {
 }
 
 
+def test_the_help_names_a_task_that_is_there(cli):
+    text = cli("show", "--help")[1]
+    example = text.split("such as ")[1].split()[0]
+    assert cli("show", example)[0] == 0
+
+
+def test_a_task_without_its_family_is_told_how_to_write_it(cli):
+    assert "FAMILY/NAME" in cli("show", "tea-set-for-two")[2]
+
+
 @pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_told_in_one_line(cli, tmp_path, out, arguments):
     """Never a traceback, and nothing is written."""

@@ -462,8 +462,21 @@ def test_options_are_not_changed_and_bad_ones_are_clear_errors(make: Callable[..
     for bad in ("nothing/here", task.upper(), task + " ", 5, ["x"], "../../etc/passwd"):
         with pytest.raises(AgentEvalError, match=r"task"):
             env.reset(seed=1, options={"task": bad})
+    with pytest.raises(AgentEvalError, match="options"):
+        env.reset(seed=1, options=[task])
+    for bad in (5, None, [task]):
+        with pytest.raises(AgentEvalError, match="task="):
+            make(task=bad)
     with pytest.raises(AgentEvalError, match="split"):
         make(split="test").reset()
+
+
+def test_a_database_that_is_none_is_refused_when_the_environment_is_made(make: Callable[..., Any]) -> None:
+    """Else every episode would be void, and nothing in it would say why."""
+    env = make()
+    if "database" in env.unwrapped.arguments:
+        with pytest.raises(ValueError, match="is no database"):
+            make(database="mysql://host/x")
 
 
 # Vector environments -------------------------------------------------------------------------------------------------

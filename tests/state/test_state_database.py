@@ -30,6 +30,15 @@ def slot(database: Database, shop: SimpleNamespace, name: str) -> Any:
     return row and row["slot"]
 
 
+def test_what_is_no_database_is_refused_before_anything_is_opened(shop: SimpleNamespace) -> None:
+    for url in ("mysql://host/x", "sqlite:///file.db", "postgresql://host/x", "no url", "", None, 5):
+        with pytest.raises(ValueError, match="is no database for an environment; use 'sqlite://'"):
+            Database(shop.fixture, url)  # type: ignore[arg-type]
+    with pytest.raises(ValueError) as caught:
+        Database(shop.fixture, "mysql://me:secret@host/x")
+    assert "secret" not in str(caught.value)
+
+
 # Reading
 
 
