@@ -2,14 +2,16 @@
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from agent_envs.baselines.policy import GaveUp
 from agent_envs.contract import PublicTask
 
-HELP = """Type a call as  TOOL name=value name="two words"  or as JSON. A value that reads as JSON is JSON,
-anything else text.  ?  lists the tools,  ? TOOL  shows one,  quit  gives up (what you did so far is judged)."""
+HELP = """Type a call as  TOOL name=value name="two words"  or as JSON. Lists are  name=one,two  and objects JSON in
+single quotes:  name='{"key": "value"}'.  ?  lists the tools,  ? TOOL  shows one,  quit  gives up (what you did so far
+is judged)."""
 
 
 class Human:
@@ -53,7 +55,7 @@ class Human:
             elif line.startswith(("{", "[")):
                 return line
             elif line:
-                return parse_line(line)
+                return parse_line(line, self._tools)
 
     def _help(self, name: str) -> str:
         if name in self._tools:
@@ -62,22 +64,42 @@ class Human:
         return "\n".join(f"  {tool['name']}: {tool['description']}" for tool in self._tools.values())
 
 
-def parse_line(line: str) -> dict[str, Any]:
-    """A call from ``TOOL name=value ...``; what doesn't parse is sent as it is and answered by the environment."""
+def parse_line(line: str, tools: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> dict[str, Any]:
+    """A call from ``TOOL name=value ...``; what doesn't parse is sent as it is and answered by the environment.
+
+    Args:
+        line: What was typed.
+        tools: Name to schema of the tools; what a parameter takes decides how its value is read.
+    """
     try:
         name, *words = shlex.split(line)
     except ValueError:
         name, *words = line.split()
+    properties = tools[name]["parameters"].get("properties", {}) if name in tools else {}
     arguments: dict[str, Any] = {}
     for word in words:
         key, _, value = word.partition("=")
-        try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError):
-            parsed = value
-        # Ids such as 007 and amounts stay text unless they are plain integers, lists, objects or true, false, null.
-        arguments[key] = value if isinstance(parsed, float) else parsed
+        arguments[key] = _value(value, _kinds(properties.get(key, {})))
     return {"tool": name, "arguments": arguments}
+
+
+def _value(text: str, kinds: set[str]) -> Any:
+    if kinds == {"string"} or (kinds == {"string", "null"} and text != "null"):
+        return text  # a postcode of digits, say
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        if "array" in kinds:
+            return [item.strip() for item in text.strip("[]").split(",")]
+        parsed = text
+    # Ids such as 007 and amounts stay text unless they are plain integers, lists, objects or true, false, null.
+    return text if isinstance(parsed, float) else parsed
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str]:
+    """The JSON types that a parameter takes; empty where its schema names none."""
+    choices = schema.get("anyOf", (schema,))
+    return {choice["type"] for choice in choices if "type" in choice}
 
 
 def _pretty(text: str) -> str:

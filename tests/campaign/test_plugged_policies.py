@@ -253,7 +253,7 @@ def test_a_policy_is_a_class_an_object_or_a_function(env, module, attribute):
         ("{file}:Needs", "Needs"),
         ("{file}:Broken", "no key"),
         ("{file}:Slotted", "name"),
-        ("{file}:number", "7 is no policy"),
+        ("{file}:number", "number.*7 is no policy"),
         ("{file}:nothing", "has no 'nothing'"),
         ("{file}", "file.py:attribute"),
         ("{folder}/none.py:act", "no file"),
@@ -370,3 +370,19 @@ def test_amounts_and_numbers_with_zeros_stay_text():
         "e": "1e5",
         "z": "NaN",
     }
+
+
+def test_what_a_parameter_takes_decides_how_a_value_is_read(env):
+    tools = {tool["name"]: tool for tool in env.unwrapped.action_space.schemas()}
+    for line, arguments in {
+        "verify_identity postcode=90210 email=null": {"postcode": "90210", "email": None},
+        "get_order order_id=1042": {"order_id": "1042"},
+        "send_message text=7 ask=name,email": {"text": "7", "ask": ["name", "email"]},
+        'send_message ask=["name"]': {"ask": ["name"]},
+        """send_message propose='{"action": "cancel", "order_id": "W1"}'""": {
+            "propose": {"action": "cancel", "order_id": "W1"}
+        },
+        "issue_refund amount=25 authorisation_id=3": {"amount": 25, "authorisation_id": 3},
+        "issue_refund amount=25.00 nothing=4": {"amount": "25.00", "nothing": 4},
+    }.items():
+        assert parse_line(line, tools)["arguments"] == arguments, line
