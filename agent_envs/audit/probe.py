@@ -5,6 +5,9 @@ read, or order has crept in. Run as a module it reads a request from standard in
 standard output, both as JSON.
 """
 
+import ctypes
+import datetime as dt
+import gc
 import json
 import os
 import subprocess
@@ -197,10 +200,30 @@ def _stand(env_id: str, job: Job) -> None:
 
 
 def shift_clock(seconds: float) -> None:
-    """Move this process's idea of the present, for probes that must not notice it."""
+    """Move this process's idea of the present, for probes that must not notice it.
+
+    Every way to the wall clock in `time` and `datetime` is moved; CPython's ``datetime`` reads the system's clock by
+    itself, so it is changed in place, where a family that imported the class by name finds it too. Only for a process
+    of its own: nothing puts the clock back.
+    """
     real, real_ns = time.time, time.time_ns
     time.time = lambda: real() + seconds
     time.time_ns = lambda: real_ns() + int(seconds * 10**9)
+    for name in ("gmtime", "localtime", "ctime"):
+        setattr(time, name, _from_now(getattr(time, name)))
+    text = time.strftime
+    time.strftime = lambda form, moment=None: text(form, time.localtime() if moment is None else moment)
+
+    now, utcnow, later = dt.datetime.now, dt.datetime.utcnow, dt.timedelta(seconds=seconds)
+    attributes = gc.get_referents(vars(dt.datetime))[0]  # what the read-only view of the class stands for
+    attributes["now"] = staticmethod(lambda tz=None: now(tz) + later)
+    attributes["utcnow"] = staticmethod(lambda: utcnow() + later)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(dt.datetime))
+
+
+def _from_now(read: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of `time` that takes the moved present where it is given no moment."""
+    return lambda moment=None: read(time.time() if moment is None else moment)
 
 
 def summary_digest(made: Transcript) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar
 
 import gymnasium
@@ -146,6 +147,16 @@ class WallClock(RefundEnv):
         return {"text": f"{observation['text']}\n{int(time.time()) // 86400} days"}, info
 
 
+class CalendarClock(RefundEnv):
+    """Tells the date of the machine, in UTC and to the day, so that no time zone and no delay gives it away."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        observation, info = super().reset(seed=seed, options=options)
+        return {"text": f"{observation['text']}\n{datetime.now(UTC).date()}"}, info
+
+
 class HashOrder(RefundEnv):
     """Tells the tables in the order of a set."""
 
@@ -212,6 +223,7 @@ FAMILIES: Mapping[str, tuple[type[AgentEnv], EditedSuite | None]] = {
     "leaking": (Leaking, None),
     "halfreset": (HalfReset, None),
     "wallclock": (WallClock, None),
+    "calendarclock": (CalendarClock, None),
     "hashorder": (HashOrder, None),
     "fragile": (Fragile, None),
     "sharing": (Sharing, None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -77,13 +78,37 @@ def test_a_leaking_reset_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"), [("wallclock", "AGENTEVAL_PROBE_SHIFT"), ("hashorder", "'PYTHONHASHSEED': '4242'")]
+    ("fault", "words"),
+    [
+        ("wallclock", "AGENTEVAL_PROBE_SHIFT"),
+        ("calendarclock", "AGENTEVAL_PROBE_SHIFT"),
+        ("hashorder", "'PYTHONHASHSEED': '4242'"),
+    ],
 )
 def test_a_clock_and_a_set_are_found(fault: str, words: str) -> None:
     found = fault_of(audited(fault, "determinism"))
     assert found.check == "determinism"
     assert "the same seed gives another episode under {" in found.summary
     assert words in found.summary
+
+
+def test_every_way_to_the_clock_is_moved() -> None:
+    script = (
+        "import time, datetime as dt\n"
+        "from datetime import datetime\n"
+        "from agent_envs.audit.probe import shift_clock\n"
+        "ways = (lambda: datetime.now().year, lambda: datetime.now(dt.UTC).year, lambda: datetime.today().year,\n"
+        "        lambda: datetime.utcnow().year, lambda: dt.date.today().year, lambda: time.gmtime().tm_year,\n"
+        "        lambda: time.localtime().tm_year, lambda: int(time.strftime('%Y')), lambda: int(time.ctime()[-4:]),\n"
+        "        lambda: time.gmtime(time.time()).tm_year, lambda: time.gmtime(time.time_ns() // 10**9).tm_year)\n"
+        "before = [way() for way in ways]\n"
+        "shift_clock(3 * 366 * 86400)\n"
+        "print({way() - year for way, year in zip(ways, before)}, time.gmtime(0).tm_year)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout in ("{3} 1970\n", "{4} 1970\n")  # 1098 days may reach over one more New Year
 
 
 @pytest.mark.parametrize("check", ["known wrong", "nothing free", "solvable", "gold", "books", "replay", "tamper"])
