@@ -1,6 +1,5 @@
 """Making an audit: every check on every task, in this process or several, and the certificate of what they found."""
 
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from agent_envs.audit.certificate import (
 from agent_envs.audit.checks import CHECKS
 from agent_envs.audit.finding import Finding, finding, unproven
 from agent_envs.audit.reviews import agreement, label, load_reviews
+from agent_envs.audit.spread import LOST, spread
 from agent_envs.audit.subject import AuditError, Subject
 
 Progress = Callable[[str, int, int], None]
@@ -115,8 +115,8 @@ def _made(units: list[Unit], workers: int) -> Iterator[tuple[Unit, list[Finding]
         for unit in units:
             yield unit, make_check(unit)
         return
-    with multiprocessing.get_context("spawn").Pool(min(workers, len(units))) as pool:
-        yield from zip(units, pool.imap(make_check, units), strict=True)
+    results = spread(make_check, units, workers, lambda unit: [unproven(unit.check, unit.task_id, LOST)])
+    yield from zip(units, results, strict=True)
 
 
 def make_check(unit: Unit) -> list[Finding]:
@@ -158,8 +158,9 @@ def _of_mutants(task: mutation.TaskMutation) -> Finding:
         "passed": task.passed,
         "false_rejects": len(task.false_rejects),
     }
-    if not task.killed or not task.passed:
-        return unproven("mutation", task.task_id, f"{task.killed} mutants failed and {task.passed} variations passed")
+    if not task.disagreements and not (task.killed and task.passed):
+        why = task.problem or f"{task.killed} mutants failed and {task.passed} variations passed"
+        return unproven("mutation", task.task_id, why)
     words = {"false_accept": "wrong, yet accepted", "false_reject": "right, yet rejected"}
     faults = [f"{words[item.direction]}: {item.operator}: {item.what}" for item in task.disagreements]
     good = f"{task.killed} of {task.mutants} mutants fail ({task.equivalent} equivalent), {task.passed} variations pass"

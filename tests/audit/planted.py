@@ -6,6 +6,9 @@ Importing this module registers them as ``planted/<fault>-v1``, so that probe pr
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -197,6 +200,17 @@ class Fragile(RefundEnv):
     tools = (*(item for item in RefundEnv.tools if item.name != "get_ledger"), get_ledger)
 
 
+class Dying(RefundEnv):
+    """Takes its worker process along, as the kernel does when memory runs out."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        if multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().reset(seed=seed, options=options)
+
+
 class Sharing(RefundEnv):
     """Hands out one ``info`` again and again, so that what a policy writes into it stays."""
 
@@ -225,6 +239,7 @@ FAMILIES: Mapping[str, tuple[type[AgentEnv], EditedSuite | None]] = {
     "wallclock": (WallClock, None),
     "calendarclock": (CalendarClock, None),
     "hashorder": (HashOrder, None),
+    "dying": (Dying, None),
     "fragile": (Fragile, None),
     "sharing": (Sharing, None),
     "goldininfo": (GoldInInfo, None),

@@ -125,3 +125,20 @@ def test_a_check_that_breaks_off_proves_nothing(monkeypatch: pytest.MonkeyPatch)
     found = fault_of(audited("loosened", "known wrong"))
     assert found.status is Status.UNDETERMINED
     assert "RuntimeError: out of order" in found.summary
+
+
+@pytest.mark.timeout(60)
+def test_a_worker_that_dies_leaves_findings_and_an_end() -> None:
+    """B208: nobody waits for a killed process, and what it had to do counts as unproven."""
+    two = subject("planted:planted/dying-v1", (planted.TASK, LANTERNS))
+    certificate = run_audit(two, checks=["solvable", "mutation"], mutants=1, workers=2)
+    assert [(item.check, item.status) for item in certificate.faults] == [
+        (check, Status.UNDETERMINED) for check in ("solvable", "solvable", "mutation", "mutation")
+    ]
+    assert all("a worker process died" in item.summary for item in certificate.faults)
+
+
+def test_why_nothing_could_be_mutated_is_told() -> None:
+    found = fault_of(audited("failingreference", "mutation", mutants=1))
+    assert found.status is Status.UNDETERMINED
+    assert "reference doesn't pass: changes: missing: update ticket" in found.summary

@@ -5,7 +5,6 @@ grader, and by a second opinion that shares no code with it (`equivalence`). Whe
 or a right one rejected; the target is none of either.
 """
 
-import multiprocessing
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ import gymnasium
 from agent_envs.audit.mutation.mutant import Family, Mutant, MutationError, family_of
 from agent_envs.audit.mutation.result import Disagreement, Equivalent, MutationResult, TaskMutation
 from agent_envs.audit.mutation.trial import Trial
+from agent_envs.audit.spread import LOST, spread
 
 __all__ = [
     "Disagreement",
@@ -72,10 +72,8 @@ def check(
     if workers == 1:
         with subject.make() as env:
             return _gathered(subject, sample, seed, (_test(env, job) for job in jobs), progress)
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(min(workers, len(jobs) or 1)) as pool:
-        results = pool.imap(_test_in_worker, jobs)
-        return _gathered(subject, sample, seed, results, progress)
+    results = spread(_test_in_worker, jobs, workers, lambda job: TaskMutation(task_id=job[1], problem=LOST))
+    return _gathered(subject, sample, seed, results, progress)
 
 
 Job = tuple[Audited, str, int | None, int]
