@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from agent_envs.audit import Certificate, Finding, Subject, run_audit, subject
+from agent_envs.audit.checks.tamper import _unrecorded
+from agent_envs.audit.playing import Actions, play
+from agent_envs.audit.tampering import TAMPERS, Stage
 from agent_envs.contract import Status
 
 sys.path.insert(0, str(Path(__file__).parent))  # probe processes find the module the same way
@@ -142,3 +145,19 @@ def test_why_nothing_could_be_mutated_is_told() -> None:
     found = fault_of(audited("failingreference", "mutation", mutants=1))
     assert found.status is Status.UNDETERMINED
     assert "reference doesn't pass: changes: missing: update ticket" in found.summary
+
+
+def test_one_hostile_call_that_is_carried_out_is_enough() -> None:
+    """B182: of calls that must all be refused, one that isn't stands against the family."""
+    whole = subject("planted:planted/sound-v1", (planted.TASK,))
+    stage = Stage.of(whole, planted.TASK)
+    tamper = next(tamper for tamper in TAMPERS if tamper.name == "keys for decoders")
+    with whole.make() as env:
+        clean = play(env, Actions(tamper.actions(stage), tamper.name), planted.TASK, 0)
+    assert list(_unrecorded(tamper, clean, stage)) == []
+    events = [dict(event) for event in clean.evidence.events]
+    taken = next(event for event in events[1:] if event["status"] == "invalid")
+    taken["status"] = "ok"
+    leaky = clean._replace(evidence=clean.evidence.model_copy(update={"events": tuple(events)}))
+    (found,) = _unrecorded(tamper, leaky, stage)
+    assert found == f"'keys for decoders': step {taken['step']} ({taken['tool']}) was carried out, not refused"

@@ -36,7 +36,7 @@ def check_tamper(subject: Subject, task_id: str) -> Iterator[Finding]:
             faults += [f"{tamper.name!r}: {what}" for what in _earned(played)]
             if what := books_differ(core_of(witness)):
                 faults.append(f"{tamper.name!r}: {what}")
-            unrecorded += _unrecorded(tamper, played)
+            unrecorded += _unrecorded(tamper, played, stage)
         faults += _mutate(subject, task_id, witness)
         after = play_script(witness, reference, task_id, subject.seed)
         if after.evidence.digest != clean.evidence.digest:
@@ -57,11 +57,17 @@ def _earned(played: Played) -> Iterator[str]:
         yield "it is paid a reward"
 
 
-def _unrecorded(tamper: Tamper, played: Played) -> Iterator[str]:
+def _unrecorded(tamper: Tamper, played: Played, stage: Stage) -> Iterator[str]:
     """An attempt that can be told must be refused; one that is a valid call must be in the log word for word."""
     events = played.evidence.events[1:]
-    if tamper.refused and not any(event["status"] in _REFUSED for event in events):
-        yield f"{tamper.name!r}: none of its calls was refused"
+    if tamper.refused:
+        if not any(event["status"] in _REFUSED for event in events):
+            yield f"{tamper.name!r}: none of its calls was refused"
+        for event in events:
+            call = {"tool": event["tool"], "arguments": event["arguments"]}
+            innocent = event["tool"] in stage.last or call in stage.harmless()
+            if event["status"] not in _REFUSED and not innocent:
+                yield f"{tamper.name!r}: step {event['step']} ({event['tool']}) was carried out, not refused"
     if not tamper.refused and not any(MARK.encode() in canonical_json(event.get("arguments")) for event in events):
         yield f"{tamper.name!r}: its texts are not in the log"
 
