@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_envs.audit.mutation import Trial, equivalence
+from agent_envs.audit.mutation import Trial, equivalence, family_of
 from agent_envs.audit.subject import make
 from agent_envs.contract import Change, ReferenceRun
 from agent_envs.envs.refund import mutations
-from agent_envs.envs.refund.env import SUITE
+from agent_envs.envs.refund.env import SUITE, RefundEnv
 
 TASK = SUITE.task("refund/boots-for-samuel")
 (TICKET,) = [patch.insert for patch in TASK.initial_state.patch if patch.table == "tickets"]
@@ -165,3 +167,17 @@ def test_operators_make_distinct_valid_scripts(task_id: str) -> None:
         assert ReferenceRun(name="made", calls=mutant.calls).calls == mutant.calls
     operators = {mutant.operator for mutant in wrong}
     assert operators >= {"drop", "double", "reorder", "entity", "choice", "claim_only", "side_effect", "omit", "hurry"}
+
+
+def test_a_family_of_another_package_has_its_own_opinion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "elsewhere_family"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "env.py").write_text(
+        "from agent_envs.envs.refund.env import RefundEnv\n\n\nclass OtherEnv(RefundEnv):\n    pass\n"
+    )
+    (folder / "mutations.py").write_text("LOOKUPS = frozenset({'look'})\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    env = importlib.import_module("elsewhere_family.env").OtherEnv()
+    assert family_of(env).LOOKUPS == {"look"}
+    assert "get_order" in family_of(RefundEnv()).LOOKUPS

@@ -74,7 +74,7 @@ def family_of(core: AgentEnv) -> Family:
     """
     for kind in type(core).__mro__:
         package = kind.__module__.rpartition(".")[0]
-        if package.startswith("agent_envs.envs.") and importlib.util.find_spec(f"{package}.mutations"):
+        if package and importlib.util.find_spec(f"{package}.mutations"):
             family: Family = importlib.import_module(f"{package}.mutations")
             return family
     raise MutationError(f"{type(core).__name__}: its family has no module 'mutations'; the mutation test needs one")
