@@ -7,7 +7,7 @@ import importlib.metadata
 import inspect
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -52,7 +52,7 @@ class TaskCertificate(Model):
     """Tests that this task's grader has passed."""
     people: tuple[Person, ...] = ()
     review: Label | None = None
-    """The worst that any reviewer said of the present task; null when nobody has reviewed it."""
+    """The worst that any reviewer said of the present task; null when nobody has ever reviewed it."""
 
 
 class Certificate(Model):
@@ -100,6 +100,15 @@ class Certificate(Model):
                 cells[policy] = passed + row["passed"], runs + row["runs"]
         return dict(sorted(table.items()))
 
+    def tightest(self) -> tuple[str, int, int] | None:
+        """The reference that comes closest to its task's limit: task, steps, limit; None where none was played."""
+        found = [
+            (item.task_id, run["steps"], item.evidence["limit_steps"])
+            for item in self.findings
+            for run in item.evidence.get("references", ())
+        ]
+        return max(found, key=lambda one: one[1] / one[2], default=None)
+
     def mutants(self) -> dict[str, int]:
         """Sums of the mutation counts over all tasks."""
         sums: dict[str, int] = {}
@@ -138,7 +147,9 @@ def write_certificate(certificate: Certificate, path: Path) -> None:
     """Write a certificate with its own digest."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = {"certificate": certificate.as_json(), "digest": certificate.digest}
-    path.write_text(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    part = path.with_name(f".{path.name}.part")  # a kill in the middle leaves the earlier certificate as it was
+    part.write_text(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def identity(env: gymnasium.Env[Any, Any]) -> dict[str, str]:
@@ -196,23 +207,24 @@ def valid_certificate(path: Path, env: gymnasium.Env[Any, Any]) -> list[str]:
             reasons.append(f"{task_id}: the task has changed since the audit")
         elif part_of.references_digest != suite.references(task_id).digest:
             reasons.append(f"{task_id}: its references have changed since the audit")
-    reasons += _missing(certificate)
+    for check, task_id in missing_checks(certificate):
+        reasons.append(f"{task_id or 'the family'}: the check {check!r} was not made")
     reasons += [f"{item.task_id or 'the family'}: {item.check}: {item.summary}" for item in certificate.faults]
     return reasons
 
 
-def _missing(certificate: Certificate) -> Iterable[str]:
-    """Checks of the present list that the certificate has nothing of."""
+def missing_checks(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    """Checks of the present list that the certificate has nothing of, each with its task or, for the family, empty."""
     from agent_envs.audit.checks import CHECKS  # the checks play episodes, which reading a certificate doesn't need
 
     made = {(item.check, item.task_id) for item in certificate.findings}
     for check in CHECKS:
         for task_id in certificate.tasks if check.task else ("",):
             if (check.name, task_id) not in made:
-                yield f"{task_id or 'the family'}: the check {check.name!r} was not made"
+                yield check.name, task_id
     for task_id in certificate.tasks:
         if ("mutation", task_id) not in made:
-            yield f"{task_id}: the check 'mutation' was not made"
+            yield "mutation", task_id
 
 
 def task_certificate(

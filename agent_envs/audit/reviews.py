@@ -67,18 +67,23 @@ class Label(Model):
     """The worst that any reviewer says of a task as it is now."""
 
     reviewers: int
+    """Of the task as it is now."""
     stale: int
     """Reviews of earlier versions, which count for nothing."""
-    clarity: int
-    too_narrow: int
-    too_wide: int
-    difficulty: int
+    clarity: int | None
+    """As every label: null where all reviews are stale."""
+    too_narrow: int | None
+    too_wide: int | None
+    difficulty: int | None
     other: bool
 
     @property
     def acceptable(self) -> bool:
         """Enough reviewers, and nobody sees more than a slight problem."""
-        return self.reviewers >= REVIEWERS and not self.other and all(getattr(self, name) <= 1 for name in _GATES)
+        labels = [getattr(self, name) for name in _GATES]
+        return (
+            self.reviewers >= REVIEWERS and not self.other and all(value is not None and value <= 1 for value in labels)
+        )
 
 
 def load_reviews(folder: Path) -> dict[str, tuple[Review, ...]]:
@@ -98,11 +103,11 @@ def load_reviews(folder: Path) -> dict[str, tuple[Review, ...]]:
 
 
 def label(reviews: Sequence[Review], task_digest: str) -> Label | None:
-    """The worst label of a task as it is now; None when nobody has reviewed this version."""
-    current = [review for review in reviews if review.task_digest == task_digest]
-    if not current:
+    """The worst label of a task as it is now; None when nobody has ever reviewed it."""
+    if not reviews:
         return None
-    worst = {name: max(getattr(review, name) for review in current) for name in LABELS}
+    current = [review for review in reviews if review.task_digest == task_digest]
+    worst = {name: max((getattr(review, name) for review in current), default=None) for name in LABELS}
     return Label(
         reviewers=len(current),
         stale=len(reviews) - len(current),

@@ -62,6 +62,8 @@ def run_audit(
         raise AuditError(f"there are no checks {unknown}; there are {', '.join(sorted(known))}")
     if workers < 1:
         raise AuditError(f"workers={workers!r}: at least one is needed")
+    if reviews is not None and not reviews.is_dir():
+        raise AuditError(f"{reviews}: there is no such folder; give one with a YAML file of reviews for each task")
     attempts = human_attempts(human) if human is not None else {}
     said = load_reviews(reviews if reviews is not None else subject.suite.folder / "reviews")
     units = list(_units(subject, wanted))
@@ -81,7 +83,7 @@ def run_audit(
     return Certificate(
         env_id=subject.env_id,
         seed=subject.seed,
-        sampled=mutants is not None or set(subject.task_ids) < set(subject.suite.eval_ids),
+        sampled=mutants is not None or subject.partial,
         identity=parts,
         versions=versions(),
         tasks={

@@ -13,6 +13,9 @@ from agent_envs.contract import AgentEvalError, AgentTask, TaskReferences, diges
 from agent_envs.episode.env import AgentEnv
 from agent_envs.episode.suite import Suite
 
+REPETITIONS = 3
+"""How often checks that draw at random repeat themselves in a whole audit."""
+
 
 class AuditError(AgentEvalError):
     """The audit can't be made: no such environment, task or folder."""
@@ -32,7 +35,7 @@ class Subject:
     env_id: str
     task_ids: tuple[str, ...]
     seed: int = 0
-    repetitions: int = 3
+    repetitions: int = REPETITIONS
 
     def make(self, **arguments: Any) -> gymnasium.Env[Any, Any]:
         """A new environment in its standard dress; the caller closes it."""
@@ -42,6 +45,11 @@ class Subject:
     def suite(self) -> Suite:
         """The family's tasks."""
         return suite_of(self.env_id)
+
+    @property
+    def partial(self) -> bool:
+        """Whether curated tasks are left out, or drawn from less often than a whole audit does."""
+        return not set(self.suite.eval_ids) <= set(self.task_ids) or self.repetitions < REPETITIONS
 
     def task(self, task_id: str) -> AgentTask:
         """A task's whole contract."""
@@ -112,4 +120,4 @@ def subject(
             raise AuditError(f"sample={sample!r}: at least one task is needed")
         # Drawn by hash, like the suite's own draws: the same tasks whatever Python's generator does.
         chosen = tuple(sorted(sorted(chosen, key=lambda task_id: digest([seed, task_id]))[:sample]))
-    return Subject(env_id, chosen, seed, repetitions=1 if sample is not None else 3)
+    return Subject(env_id, chosen, seed, repetitions=1 if sample is not None else REPETITIONS)

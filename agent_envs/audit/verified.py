@@ -3,21 +3,23 @@
 import json
 from pathlib import Path
 
-from agent_envs.audit.certificate import Certificate
+from agent_envs.audit.certificate import Certificate, missing_checks
 from agent_envs.contract import Status
 
 
 def verified_ids(certificate: Certificate) -> tuple[str, ...]:
     """Ids of the tasks whose checks all pass and whose reviewers, enough of them, see no more than slight problems.
 
-    A fault of the family as a whole leaves no task verified.
+    Every check must have been made: a sample verifies nothing, a check left out leaves its tasks unverified, and one
+    of the family that is left out or found a fault leaves all of them so.
     """
-    if any(not item.task_id for item in certificate.faults):
+    open_tasks = {task_id for _, task_id in missing_checks(certificate)}
+    if certificate.sampled or "" in open_tasks or any(not item.task_id for item in certificate.faults):
         return ()
     return tuple(
         task_id
         for task_id, task in sorted(certificate.tasks.items())
-        if task.checks
+        if task_id not in open_tasks
         and all(status is Status.PASS for status in task.checks.values())
         and task.review is not None
         and task.review.acceptable

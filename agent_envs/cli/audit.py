@@ -1,6 +1,8 @@
 """``agenteval audit``: prove, without any model, that a family's tasks and graders measure what they say."""
 
 import argparse
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,8 @@ def add(command: Command) -> None:
     made = command("audit", _audit, "Audit a family's tasks, resets and graders without any model.")
     made.add_argument("env", help="environment id, such as agenteval/refund-v1")
     made.add_argument("--task", action="append", default=[], metavar="T", help="audit this task only; may be repeated")
-    made.add_argument("--sample", type=positive, metavar="N", help=f"only N tasks, with {_MUTANTS} mutants each")
-    made.add_argument("--mutants", type=positive, metavar="N", help="only N mutants a task")
+    made.add_argument("--sample", type=positive, metavar="N", help=f"only N tasks, as if --mutants {_MUTANTS}")
+    made.add_argument("--mutants", type=positive, metavar="N", help="a task's N mutants, N variations, N states")
     made.add_argument("--check", action="append", default=[], metavar="C", help="make this check only; may be repeated")
     made.add_argument("--workers", type=positive, default=1, metavar="N", help="processes (default 1)")
     made.add_argument("--seed", type=natural, default=0, help="seed of what is drawn (default 0)")
@@ -37,25 +39,50 @@ def _audit(options: argparse.Namespace) -> int:
             reasons = valid_certificate(options.valid, env)
         print("\n".join(reasons) or f"{options.valid}: the certificate holds")
         return 1 if reasons else 0
+    for path in (options.out, options.verified):
+        if path is not None:
+            _writable(path)
     chosen = subject(options.env, tuple(options.task), sample=options.sample, seed=options.seed)
     mutants = options.mutants or (_MUTANTS if options.sample else None)
-    with _bars() as tell:
-        certificate = run_audit(
-            chosen,
-            checks=options.check,
-            workers=options.workers,
-            mutants=mutants,
-            human=options.human,
-            reviews=options.reviews,
-            progress=tell,
-        )
+    try:
+        with _bars() as tell:
+            certificate = run_audit(
+                chosen,
+                checks=options.check,
+                workers=options.workers,
+                mutants=mutants,
+                human=options.human,
+                reviews=options.reviews,
+                progress=tell,
+            )
+    except KeyboardInterrupt:
+        print("\nagenteval: stopped; an audit keeps nothing of what was not finished", file=sys.stderr)
+        return 130
     print_certificate(console(), certificate)
     if options.out is not None:
         write_certificate(certificate, options.out)
         print(f"certificate: {options.out} ({certificate.digest[:16]})")
     if options.verified is not None:
-        print(f"{len(write_slice(certificate, options.verified))} verified tasks: {options.verified}")
+        note = " (a sample verifies nothing)" if certificate.sampled else ""
+        print(f"verified tasks: {len(write_slice(certificate, options.verified))} in {options.verified}{note}")
     return 0 if certificate.good else 1
+
+
+def _writable(path: Path) -> None:
+    """See that a file can be written before the work is done that is to stand in it.
+
+    Raises:
+        AuditError: It can't.
+    """
+    from agent_envs.audit import AuditError
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writable = os.access(path.parent, os.W_OK) and not path.is_dir()
+    except OSError:
+        writable = False
+    if not writable:
+        raise AuditError(f"{path}: no file can be written there; give a file in a folder that can be written to")
 
 
 class _bars:

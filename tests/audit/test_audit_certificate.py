@@ -190,3 +190,56 @@ def test_a_whole_certificate_holds(env: gymnasium.Env[Any, Any], tmp_path: Path)
     assert valid_certificate(path, env) == []
     write_certificate(whole(env, without="reset"), path)
     assert valid_certificate(path, env) == ["the family: the check 'reset' was not made"]
+
+
+def test_a_kill_while_writing_leaves_the_earlier_certificate(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = read_certificate(kept)
+
+    def torn(path: Path, text: str, **_: Any) -> int:
+        with path.open("w") as file:
+            file.write(text[:100])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", torn)
+    with pytest.raises(KeyboardInterrupt):
+        write_certificate(certificate, kept)
+    assert read_certificate(kept) == certificate
+
+
+def test_a_generated_task_is_no_whole_audit() -> None:
+    suite = subject(ENV).suite
+    drawn = suite.draw("train", 3).task_id
+    assert subject(ENV, (drawn,)).partial
+    assert subject(ENV, (TASK,)).partial
+    assert subject(ENV, sample=len(suite.eval_ids)).partial
+    assert not subject(ENV).partial
+    assert not subject(ENV, (drawn, *suite.eval_ids)).partial
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--out", "no file can be written there"),
+        ("--verified", "no file can be written there"),
+        ("--reviews", "no such"),
+    ],
+)
+def test_a_bad_path_is_told_before_the_work(
+    option: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_: object) -> Any:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr("agent_envs.audit.run._made", never)
+    (tmp_path / "file").write_text("")
+    assert main(["audit", ENV, "--check", "replay", option, str(tmp_path / "file" / "certificate.json")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_ctrl_c_promises_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(*_: object, **__: object) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agent_envs.audit.run_audit", stopped)
+    assert main(["audit", ENV]) == 130
+    assert "an audit keeps nothing" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import yaml
 
 from agent_envs.audit import AuditError, Certificate, TaskCertificate
 from agent_envs.audit.agreement import ordinal_alpha
+from agent_envs.audit.checks import CHECKS
 from agent_envs.audit.finding import Finding
 from agent_envs.audit.reviews import Review, agreement, label, load_reviews
 from agent_envs.audit.verified import verified_ids, write_slice
@@ -76,7 +77,10 @@ def test_the_worst_label_counts_and_stale_ones_do_not() -> None:
     assert found is not None
     assert (found.reviewers, found.stale, found.clarity, found.too_wide) == (2, 1, 2, 0)
     assert not found.acceptable
-    assert label(records, "ef" * 32) is None
+    stale = label(records, "ef" * 32)
+    assert stale is not None and not stale.acceptable
+    assert (stale.reviewers, stale.stale, stale.clarity, stale.difficulty) == (0, 3, None, None)
+    assert label([], DIGEST) is None
 
 
 def test_agreement_is_over_present_tasks_only() -> None:
@@ -105,14 +109,16 @@ def test_files_are_read_strictly(tmp_path: Path) -> None:
         load_reviews(tmp_path)
 
 
-def certificate(*findings: Finding) -> Certificate:
-    """Two tasks, one of them reviewed well."""
+def certificate(*findings: Finding, sampled: bool = False, without: tuple[str, str] | None = None) -> Certificate:
+    """Two tasks that pass every check, one of them reviewed well; one result may be left out."""
+    made = [(check.name, task) for check in CHECKS for task in (("a/x", "a/y") if check.task else ("",))]
+    made += [("mutation", task) for task in ("a/x", "a/y")]
+    good = [Finding(check=name, task_id=task, status=Status.PASS, summary="") for name, task in made]
+    findings = (*(item for item in good if (item.check, item.task_id) != without), *findings)
     reviewed = label([review(), review(reviewer="r2", too_wide=1)], DIGEST)
     parts = {"task_digest": DIGEST, "references_digest": OLD, "grader_revision": 1, "checks": {"solvable": Status.PASS}}
     tasks = {"a/x": TaskCertificate(**parts, review=reviewed), "a/y": TaskCertificate(**parts)}
-    return Certificate(
-        env_id="a-v1", seed=0, sampled=False, identity={}, versions={}, tasks=tasks, findings=tuple(findings)
-    )
+    return Certificate(env_id="a-v1", seed=0, sampled=sampled, identity={}, versions={}, tasks=tasks, findings=findings)
 
 
 def test_the_slice_needs_checks_and_reviewers(tmp_path: Path) -> None:
@@ -121,3 +127,10 @@ def test_the_slice_needs_checks_and_reviewers(tmp_path: Path) -> None:
     assert '"a/x": "abab' in path.read_text()
     leak = Finding(check="reset", status=Status.FAIL, summary="leaks")
     assert verified_ids(certificate(leak)) == ()
+
+
+@pytest.mark.parametrize("missing", [("gold", "a/x"), ("mutation", "a/x"), ("reset", "")])
+def test_a_check_that_was_not_made_verifies_nothing(missing: tuple[str, str]) -> None:
+    assert verified_ids(certificate(without=missing)) == ()
+    assert verified_ids(certificate(without=("gold", "a/y"))) == ("a/x",)
+    assert verified_ids(certificate(sampled=True)) == ()

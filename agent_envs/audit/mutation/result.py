@@ -28,7 +28,7 @@ class Disagreement(Model):
     proof: JsonValue
     """What the second opinion says: rows missing and extra, and rules broken."""
     script: tuple[str, ...]
-    """The changed script as a diff against the reference's; the change set for a state."""
+    """The lines that differ from the reference: calls of a script, changes of a state."""
 
 
 class Equivalent(Model):

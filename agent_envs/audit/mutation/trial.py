@@ -1,7 +1,7 @@
 """The mutation test of one task: make the mutants, play them, and put the grader's word beside the second opinion."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import gymnasium
@@ -83,14 +83,15 @@ class Trial:
             accepted = played.verdict.Y is Status.PASS
             if direction := settle(kind, mutant.operator, mutant.what, accepted, judgement):
                 against = self.scripts[name] if mutant.lawful else concrete(self.scripts[name], self.played[name].saved)
-                script = tuple(_diff(against, mutant.calls))
+                script = _diff(map(_call, against), map(_call, mutant.calls))
                 disagreements.append(
                     self._disagreement(kind, direction, mutant.operator, mutant.what, played.verdict, judgement, script)
                 )
+        right = next(iter(self.played.values())).evidence.changes
         for operator, what, changes, free in self._drawn(list(self._states()), sample):
             verdict, judgement = self._judge_state(changes, free)
             if direction := settle("state", operator, what, verdict.Y is Status.PASS, judgement):
-                script = tuple(describe(change) for change in changes)
+                script = _diff(map(describe, right), map(describe, changes))
                 disagreements.append(self._disagreement("state", direction, operator, what, verdict, judgement, script))
         return TaskMutation(
             task_id=self.task.task_id,
@@ -171,10 +172,11 @@ def _failed(verdict: Verdict) -> list[str]:
     return [f"{item.name}: {item.explanation}" for item in results if item.status is not Status.PASS]
 
 
-def _diff(before: Sequence[Call], after: Sequence[Call]) -> list[str]:
-    """The lines that differ, each a call."""
-    old, new = (
-        [f"{item.tool} {canonical_json(item.arguments).decode()}" for item in calls] for calls in (before, after)
-    )
-    lines = difflib.unified_diff(old, new, lineterm="", n=0)
-    return [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+def _call(call: Call) -> str:
+    return f"{call.tool} {canonical_json(call.arguments).decode()}"
+
+
+def _diff(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
+    """The lines that differ."""
+    lines = difflib.unified_diff(list(before), list(after), lineterm="", n=0)
+    return tuple(line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---"))
