@@ -225,6 +225,16 @@ class Sharing(RefundEnv):
         return self.shared
 
 
+class Telling(gymnasium.Wrapper[Observation, Any, Observation, Any]):
+    """Offers what the reference does as an attribute."""
+
+    @property
+    def hint(self) -> str:
+        core = self.unwrapped
+        assert isinstance(core, AgentEnv)
+        return str(core.suite.references(core.task.task_id).references[0].calls)
+
+
 FAMILIES: Mapping[str, tuple[type[AgentEnv], EditedSuite | None]] = {
     "sound": (Plain, None),
     "loosened": (Plain, EditedSuite(loosened)),
@@ -244,6 +254,7 @@ FAMILIES: Mapping[str, tuple[type[AgentEnv], EditedSuite | None]] = {
     "sharing": (Sharing, None),
     "goldininfo": (GoldInInfo, None),
     "referenceininfo": (ReferenceInInfo, None),
+    "referenceinwrapper": (Plain, None),
 }
 
 
@@ -251,7 +262,8 @@ def make(*, fault: str, render_mode: str | None = None) -> gymnasium.Env[Observa
     """Make a family by its fault."""
     kind, suite = FAMILIES[fault]
     made = type(f"{kind.__name__}_{fault}", (kind,), {} if suite is None else {"suite": suite})
-    return compose(made(render_mode=render_mode))
+    env = compose(made(render_mode=render_mode))
+    return Telling(env) if fault == "referenceinwrapper" else env
 
 
 make.metadata = RefundEnv.metadata  # type: ignore[attr-defined]

@@ -51,6 +51,12 @@ def fault_of(certificate: Certificate) -> Finding:
         ("goldininfo", "gold", planted.TASK, "'noop', step 0 sees shows slice_labels.kind"),
         ("referenceininfo", "gold", planted.TASK, "shows references.reference.calls.0"),
         (
+            "referenceinwrapper",
+            "gold",
+            planted.TASK,
+            "Telling.hint at 'noop', step 0 shows references.reference.calls.0",
+        ),
+        (
             "fragile",
             "tamper",
             planted.TASK,

@@ -1,13 +1,17 @@
 """Gold: nothing hidden in a task can be seen by a policy.
 
 Searched is whatever a policy is handed or may ask for: observations, infos, the task's public view, the tools' schemas,
-the environment's spec and rendering, and the environment variables. Objects of a live environment are not: a policy in
-the same Python process can reach them all, and is to be kept in a process of its own where it isn't trusted.
+the environment's spec and rendering, the wrappers' public attributes, and the environment variables. Objects of a live
+environment are not: a policy in the same Python process can reach them all, and is to be kept in a process of its own
+where it isn't trusted.
 """
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import Any
+
+import gymnasium
 
 from agent_envs.audit.canaries import Canaries, PlantedSuite
 from agent_envs.audit.finding import Finding, finding
@@ -19,6 +23,8 @@ from agent_envs.contract import ReferenceRun, Status, canonical_json
 from agent_envs.episode.spaces import ToolCall
 
 NAME = "gold"
+_NOT_OFFERED = ("env", "unwrapped", "np_random", "np_random_seed")
+"""What leads on to the live environment, or draws from it."""
 
 
 def check_gold(subject: Subject, task_id: str) -> Iterator[Finding]:
@@ -49,6 +55,8 @@ def check_gold(subject: Subject, task_id: str) -> Iterator[Finding]:
             search(f"the rendering at {when}", witness.render())
             if not ended:
                 search(f"the public task at {when}", core.task)
+                for name, value in _offered(witness):
+                    search(f"{name} at {when}", value)
                 faults.extend(f"{when}: {name} is there before the end" for name in _early(witness))
 
         space = core.action_space
@@ -68,6 +76,17 @@ def check_gold(subject: Subject, task_id: str) -> Iterator[Finding]:
     unique = list(dict.fromkeys(faults))
     good = f"none of {len(canaries.places)} canaries in {looked} things that a policy can see"
     yield finding(NAME, task_id, unique[:20], good, canaries=len(canaries.places), searched=looked)
+
+
+def _offered(witness: Witness) -> Iterator[tuple[str, Any]]:
+    """Public attributes of the wrappers, which an environment hands out to whoever asks for them by name."""
+    env = witness.env
+    while isinstance(env, gymnasium.Wrapper):
+        for name in dir(env):
+            if not name.startswith("_") and name not in _NOT_OFFERED:
+                with contextlib.suppress(Exception):  # not there before the end
+                    yield f"{type(env).__name__}.{name}", getattr(env, name)
+        env = env.env
 
 
 def _early(witness: Witness) -> Iterator[str]:
