@@ -1,6 +1,7 @@
 """One attempt: a policy plays one episode, and the record says how it went."""
 
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import gymnasium
 from agent_envs.baselines.identity import system_spec
 from agent_envs.baselines.policy import GaveUp, Policy, PolicyCrash, begin
 from agent_envs.contract import AgentRun, SystemSpec, Terminal, jsonable
+from agent_envs.episode.deadline import DeadlineExceeded, run_until
 from agent_envs.episode.faults import Fault, boundary
 
 _UNGUARDED = contextlib.nullcontext()
@@ -27,8 +29,10 @@ def rollout(
     """Play one episode to its end.
 
     A policy that raises anything, or exits, ends the episode as ``policy_error``: an agent failure with a record.
-    `GaveUp` ends it as ``stopped``, which is judged. An exception out of the environment's ``step`` is a way of ending
-    that nobody recognises: the record is unclassified. Only KeyboardInterrupt passes through.
+    `GaveUp` ends it as ``stopped``, which is judged. A policy that is still thinking when the episode's wall time is up
+    is broken off as far as Python can (a campaign's runner ends the rest with its process). An exception out of the
+    environment's ``step`` is a way of ending that nobody recognises: the record is unclassified. Only KeyboardInterrupt
+    passes through.
 
     Args:
         env: An agenteval environment in its standard dress, as ``gymnasium.make`` gives it.
@@ -36,7 +40,7 @@ def rollout(
         seed: Seed of the episode; None continues the environment's own stream.
         task: Task of the episode; empty: the environment's choice.
         attempt: Number of the attempt, for the record.
-        guard: Entered around each call into the policy's code, and around nothing else.
+        guard: Entered around each call into the policy's code, and around nothing else; it then bounds the policy.
 
     Raises:
         SpecError: The policy's words of itself hold a secret or a path of this machine.
@@ -49,10 +53,12 @@ def rollout(
     charge = env.get_wrapper_attr("charge")
     done = False
     try:
-        _ask(guard, lambda: begin(policy, core.task, core.action_space.schemas(), core.episode.seed))
+        limit = env.get_wrapper_attr("limits").wall_seconds
+        deadline = core.episode.started + limit if limit is not None and guard is _UNGUARDED else math.inf
+        _ask(guard, deadline, lambda: begin(policy, core.task, core.action_space.schemas(), core.episode.seed))
         while not done:
-            action, used = _ask(guard, lambda: _act(policy, observation, info))  # noqa: B023 (called at once)
-            _ask(_UNGUARDED, lambda: charge(tokens=used[0], cost=used[1]))  # noqa: B023
+            action, used = _ask(guard, deadline, lambda: _act(policy, observation, info))  # noqa: B023 (called at once)
+            _ask(_UNGUARDED, math.inf, lambda: charge(tokens=used[0], cost=used[1]))  # noqa: B023
             with boundary("act", "harness", "step_error"):
                 observation, _, terminated, truncated, info = env.step(action)
             done = terminated or truncated
@@ -89,11 +95,14 @@ def _act(policy: Policy, observation: dict[str, Any], info: dict[str, Any]) -> t
     return action, (tokens, cost)
 
 
-def _ask(guard: contextlib.AbstractContextManager[None], function: Callable[[], Any]) -> Any:
+def _ask(guard: contextlib.AbstractContextManager[None], deadline: float, function: Callable[[], Any]) -> Any:
     """Run the policy's code. Whatever it raises is its own doing, our own exceptions too."""
     try:
         with guard:
-            return function()
+            return run_until(deadline, function)
+    except DeadlineExceeded:
+        detail = "the policy was still thinking"
+        raise Fault(detail, Terminal(phase="act", origin="agent", kind="wall_time_limit", detail=detail)) from None
     except (Exception, SystemExit) as error:
         detail = jsonable(error)
         detail = detail[:2000] if isinstance(detail, str) else f"an exception that can't be shown: {detail}"

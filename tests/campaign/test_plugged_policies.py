@@ -1,6 +1,8 @@
 """Anybody's policy: found, run, and recorded whatever it does."""
 
 import functools
+import itertools
+import time
 
 import gymnasium
 import numpy as np
@@ -213,6 +215,8 @@ def test_usage_is_added_up_and_unknown_stays_unknown(env):
 
 MODULE = """
 import functools
+import itertools
+import time
 class Mine:
     def act(self, observation, info):
         return {"tool": "finish", "arguments": {"outcome": "unable"}}
@@ -386,3 +390,27 @@ def test_what_a_parameter_takes_decides_how_a_value_is_read(env):
         "issue_refund amount=25.00 nothing=4": {"amount": "25.00", "nothing": 4},
     }.items():
         assert parse_line(line, tools)["arguments"] == arguments, line
+
+
+@pytest.mark.parametrize("where", ["begin", "act"])
+@pytest.mark.parametrize("hang", [lambda: time.sleep(100), lambda: [None for _ in itertools.count()]])
+@pytest.mark.timeout(30)
+def test_a_policy_that_never_answers_is_broken_off_and_its_state_judged(where, hang):
+    """Law 10, B117."""
+
+    class Slow:
+        name = "slow"
+
+        def begin(self, task, tools, seed):
+            if where == "begin":
+                hang()
+
+        def act(self, observation, info):
+            hang()
+
+    agent_envs.register_envs()
+    with gymnasium.make("agenteval/refund-v1", wall_seconds=0.5) as env:
+        run = rollout(env, Slow(), seed=1)
+        assert (run.terminal.kind, run.outcome_class) == ("wall_time_limit", OutcomeClass.AGENT_FAILURE)
+        assert run.verdict is not None and run.counts
+        assert rollout(env, as_policy(lambda observation, info: FINISH), seed=1).terminal.kind == "finished"
