@@ -7,6 +7,7 @@ differ are reported by name. Nothing of that is accepted in silence.
 
 import functools
 import os
+import secrets
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
@@ -141,7 +142,8 @@ def write_lock(lock: Lock, folder: Path) -> None:
     Raises:
         LockError: The folder holds another campaign, or can't be written.
     """
-    path, part = folder / LOCK_NAME, folder / f"{LOCK_NAME}.part"
+    path = folder / LOCK_NAME
+    part = folder / f".{LOCK_NAME}.{secrets.token_hex(8)}"  # its own, since two may start at once
     if path.exists():
         if (there := read_lock(folder)).digest != lock.digest:
             changed = describe(list(differences(there.as_json(), lock.as_json())))
@@ -149,13 +151,17 @@ def write_lock(lock: Lock, folder: Path) -> None:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            file.write(lock.canonical() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, path)  # unlike a rename this never replaces a lock that somebody else has just written
-        part.unlink()
+        try:
+            with part.open("xb") as file:
+                file.write(lock.canonical() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(part, path)  # unlike a rename this never replaces a lock that somebody else has just written
+        finally:
+            part.unlink(missing_ok=True)
         sync_folder(folder)
+    except FileExistsError:
+        write_lock(lock, folder)
     except OSError as error:
         raise LockError(f"{path}: the lock can't be written: {error}") from None
 

@@ -98,6 +98,28 @@ def test_starting_again_is_fine_and_another_campaign_is_not(lock: Lock, tmp_path
     assert (tmp_path / LOCK_NAME).read_bytes() == before
 
 
+def test_of_two_that_start_at_once_one_locks_and_neither_harms_the_other(
+    lock: Lock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B138: the other one writes its lock while this one is about to put its own in place."""
+    link, other = os.link, make_lock(manifest(attempts=5))
+
+    def overtaken(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        write_lock(other, tmp_path)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", overtaken)
+    with pytest.raises(LockError, match=r"another campaign is locked here.*attempts"):
+        write_lock(lock, tmp_path)
+    assert read_lock(tmp_path) == other
+    monkeypatch.setattr(os, "link", overtaken)
+    (tmp_path / LOCK_NAME).unlink()
+    write_lock(other, tmp_path)  # the very same campaign: whoever was faster
+    assert read_lock(tmp_path) == other
+    assert [entry.name for entry in tmp_path.iterdir()] == [LOCK_NAME]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -207,7 +229,7 @@ def test_a_full_disk_leaves_no_lock(lock: Lock, tmp_path: Path, monkeypatch: pyt
         patch.setattr(os, "fsync", full)
         with pytest.raises(LockError, match=r"can't be written.*No space left"):
             write_lock(lock, tmp_path)
-    assert not (tmp_path / LOCK_NAME).exists()
+    assert list(tmp_path.iterdir()) == []
     write_lock(lock, tmp_path)  # what a failed try left doesn't stand in the way
     assert read_lock(tmp_path) == lock
 

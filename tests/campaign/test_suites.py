@@ -1,7 +1,9 @@
 """Sealed suites: committed in public, opened a counted number of times, and every tampering seen."""
 
 import builtins
+import errno
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -113,11 +115,14 @@ def test_a_wrong_passphrase_opens_and_counts_nothing(sealed, tmp_path):
     assert not (tmp_path / "one" / LOCK_NAME).exists()
 
 
-def test_an_opening_is_in_the_ledger_before_any_task_is_out(sealed, tmp_path):
+def test_an_opening_is_in_the_ledger_before_any_task_is_out(sealed, tmp_path, monkeypatch):
     """The lock can't be written: nothing was revealed, and the opening counts all the same."""
-    (tmp_path / "one").mkdir()
-    (tmp_path / "one" / f"{LOCK_NAME}.part").mkdir()
-    with pytest.raises(LockError):
+
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(LockError, match="No space left"):
         open_suite(sealed, manifest(), tmp_path / "one", KEY)
     assert openings(sealed) == 1
 
