@@ -7,13 +7,11 @@ from typing import Any, NamedTuple, cast
 import gymnasium
 
 import agent_envs
-from agent_envs.campaign.manifest import Canary, Manifest, SuitePart
+from agent_envs.campaign.manifest import Canary, Fault, Manifest, SuitePart
 from agent_envs.campaign.runner import attempt_seed, choose_tasks
 from agent_envs.contract import AgentEvalError, Model, TaskError, digest
 from agent_envs.episode.env import AgentEnv
 from agent_envs.episode.suite import Suite
-
-Fault = Callable[[tuple[str | int, ...], str], Exception]
 
 
 class PlannedTask(Model):
@@ -56,7 +54,8 @@ def make_env(env_id: str, arguments: Mapping[str, Any] | None = None) -> gymnasi
     try:
         return gymnasium.make(name, **(arguments or {}))
     except (TypeError, ValueError, gymnasium.error.Error) as error:
-        raise TaskError(f"{env_id} doesn't take {dict(arguments or {})!r}: {error}"[:500]) from None
+        why = str(error).partition(" was raised from the environment creator")[0]  # Gymnasium repeats all of it
+        raise TaskError(f"{env_id} doesn't take {dict(arguments or {})!r}: {why}"[:500]) from None
 
 
 def choose(manifest: Manifest, fault: Fault | None = None) -> tuple[PlannedTask, ...]:

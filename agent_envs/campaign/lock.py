@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from agent_envs.baselines import load
 from agent_envs.baselines.process import policy_of
 from agent_envs.campaign.expansion import PlannedAttempt, PlannedTask, choose, expand, make_env
-from agent_envs.campaign.manifest import Manifest, System
+from agent_envs.campaign.manifest import Fault, Manifest, System
 from agent_envs.campaign.spec import capture, describe, diff, differences
 from agent_envs.contract import OUTCOME_TABLE_VERSION, AgentEvalError, Model, SystemSpec, canonical_json, digest
 from agent_envs.contract.archive import sync_folder
@@ -101,16 +101,23 @@ def plan_digest(planned: tuple[PlannedAttempt, ...]) -> str:
     return digest([item.run_id for item in planned])
 
 
-def make_lock(manifest: Manifest) -> Lock:
+def make_lock(manifest: Manifest, fault: Fault | None = None) -> Lock:
     """Freeze a campaign: load every policy, describe every system, choose the tasks. Nothing is run or written.
+
+    Args:
+        manifest: The campaign.
+        fault: Makes the error of a place in the manifest, as `read_manifest` gives it; else the system is named.
 
     Raises:
         AgentEvalError: A policy can't be loaded or described, an environment doesn't take its arguments, or tasks,
             labels or canaries don't exist.
     """
     for name in ("known_pass", "known_fail"):
-        load(getattr(manifest.canaries, name).policy)
-    return assemble(manifest, _capture_all(manifest), choose(manifest))
+        try:
+            load(getattr(manifest.canaries, name).policy)
+        except AgentEvalError as error:
+            raise fault(("canaries", name, "policy"), str(error)) if fault else error from None
+    return assemble(manifest, _capture_all(manifest, fault), choose(manifest, fault))
 
 
 def assemble(manifest: Manifest, specs: dict[str, dict[str, SystemSpec]], tasks: tuple[PlannedTask, ...]) -> Lock:
@@ -265,19 +272,28 @@ def _present_tasks(lock: Lock) -> list[PlannedTask]:
     return present
 
 
-def _capture_all(manifest: Manifest) -> dict[str, dict[str, SystemSpec]]:
+def _capture_all(manifest: Manifest, fault: Fault | None = None) -> dict[str, dict[str, SystemSpec]]:
     env_ids = dict.fromkeys(part.env for part in manifest.suite)
-    return {env_id: {system.name: _captured(env_id, system) for system in manifest.systems} for env_id in env_ids}
+    return {
+        env_id: {
+            system.name: _captured(env_id, system, number, fault) for number, system in enumerate(manifest.systems)
+        }
+        for env_id in env_ids
+    }
 
 
-def _captured(env_id: str, system: System) -> SystemSpec:
+def _captured(env_id: str, system: System, number: int, fault: Fault | None) -> SystemSpec:
+    field = "env_arguments"
     try:
         env = make_env(env_id, {**system.env_arguments, **system.limits.given()})
+        field = "policy"
         try:
             return capture(env, policy_of(system.policy, system.isolation))
         finally:
             env.close()
     except AgentEvalError as error:
+        if fault:
+            raise fault(("systems", number, field), str(error)) from None
         raise LockError(f"system {system.name!r}: {error}") from None
 
 

@@ -6,10 +6,11 @@ lock keeps that too. Nonsense is refused with file, line and field.
 
 import functools
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, Strict, ValidationInfo, field_validator, model_validator
 
 from agent_envs.campaign.rules import Override, Retry, overridden
 from agent_envs.contract import Model, read_yaml, validate
@@ -19,20 +20,25 @@ from agent_envs.contract.system import explain
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$"
 _RESERVED = frozenset("task split record recheck render_mode steps wall_seconds tokens cost".split())
+Fault = Callable[[tuple[str | int, ...], str], Exception]
+"""Makes the error of a place in a manifest."""
 Name = Annotated[str, Field(pattern=_NAME)]
 Text = Annotated[str, Field(pattern=r"\S")]
 EnvId = Annotated[str, AfterValidator(lambda value: value.removeprefix("agent_envs:"))]
-Weight = Annotated[float, Field(gt=0, le=1e9)]
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Whole = Annotated[int, Strict()]
+"""A whole number: neither ``true`` nor ``"2"`` is one."""
+Number = Annotated[float, Strict()]
+Weight = Annotated[Number, Field(gt=0, le=1e9)]
+Share = Annotated[Number, Field(ge=0.0, le=1.0)]
 
 
 class SystemLimits(Model):
     """Budgets of a system's episodes, tighter than the tasks' own."""
 
-    steps: int | None = Field(default=None, ge=1)
-    wall_seconds: float | None = Field(default=None, gt=0)
-    tokens: int | None = Field(default=None, ge=1)
-    cost: float | None = Field(default=None, gt=0)
+    steps: Whole | None = Field(default=None, ge=1)
+    wall_seconds: Number | None = Field(default=None, gt=0)
+    tokens: Whole | None = Field(default=None, ge=1)
+    cost: Number | None = Field(default=None, gt=0)
     """US dollars."""
 
     def given(self) -> dict[str, Any]:
@@ -70,7 +76,7 @@ class SuitePart(Model):
     """Ids or patterns; with none and without ``train``: all curated tasks."""
     labels: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Keep only tasks whose label has one of these values."""
-    train: int = Field(default=0, ge=0, le=1_000_000)
+    train: Whole = Field(default=0, ge=0, le=1_000_000)
     """Add this many generated tasks."""
     weight: Weight = 1.0
     """Weight of each task of this part."""
@@ -90,7 +96,7 @@ class Headline(Model):
 
     metric: Literal["success", "pass_at_k", "pass_hat_k"] = "success"
     """``pass_at_k``: one of k attempts succeeds; ``pass_hat_k``: all of k do."""
-    k: int = Field(default=1, ge=1)
+    k: Whole = Field(default=1, ge=1)
     average: Literal["macro", "weighted"] = "macro"
     """Over tasks: each alike, or by the suite's weights."""
 
@@ -102,16 +108,16 @@ class InvalidRuns(Model):
     """Out of the rate, in the coverage, and in the bounds for the worst and the best case."""
     maximum_share: Share = 0.2
     """Above this share of invalid tries the campaign stops and is invalid."""
-    after: int = Field(default=10, ge=1)
+    after: Whole = Field(default=10, ge=1)
     """Tries before the share is judged."""
 
 
 class Budgets(Model):
     """Budgets of the whole campaign; reached, it stops cleanly."""
 
-    total_cost: float | None = Field(default=None, gt=0)
+    total_cost: Number | None = Field(default=None, gt=0)
     """US dollars, all tries together."""
-    total_seconds: float | None = Field(default=None, gt=0)
+    total_seconds: Number | None = Field(default=None, gt=0)
     """Wall time of all tries, added up."""
 
 
@@ -142,7 +148,7 @@ class Engine(Model):
     """Where attempts run."""
 
     kind: Literal["local", "ray"] = "local"
-    workers: int = Field(default=1, ge=1, le=4096)
+    workers: Whole = Field(default=1, ge=1, le=4096)
     address: str = ""
     """Of a running Ray cluster; empty: one is started here."""
 
@@ -159,14 +165,14 @@ class Manifest(Model):
     suite: tuple[SuitePart, ...] = Field(min_length=1)
     slices: tuple[Text, ...] = ()
     """Labels by which results are told apart."""
-    attempts: int = Field(ge=1, le=100_000)
+    attempts: Whole = Field(ge=1, le=100_000)
     """Of each system at each task."""
-    seed: int = Field(default=0, ge=0, lt=2**63)
+    seed: Whole = Field(default=0, ge=0, lt=2**63)
     """Base seed: attempts of different systems at one task have equal seeds."""
     budgets: Budgets = Budgets()
     invalid_runs: InvalidRuns = InvalidRuns()
-    retry: Retry = Retry()
     outcome_overrides: tuple[Override, ...] = ()
+    retry: Retry = Retry()
     unclassified_share: Share = 0.0
     """Above this share of attempts that ended in a way nobody knows the campaign stops and is invalid."""
     minimum_coverage: Share = 0.95
@@ -176,7 +182,7 @@ class Manifest(Model):
     canaries: Canaries
     engine: Engine = Engine()
     headline: Headline = Headline()
-    k: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    k: tuple[Annotated[Whole, Field(ge=1)], ...] = ()
     """Values of k of the curves; empty: 1 to ``attempts``."""
 
     @functools.cached_property
@@ -197,28 +203,56 @@ class Manifest(Model):
             raise ValueError(f"the name(s) {double} stand here more than once (case makes no difference)")
         return value
 
+    @field_validator("slices", "smoke", "k")
+    @classmethod
+    def _once(cls, value: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        if double := [item for item, count in Counter(value).items() if count > 1]:
+            raise ValueError(f"{double} stand here more than once")
+        return value
+
+    @field_validator("k")
+    @classmethod
+    def _within(cls, value: tuple[int, ...], info: ValidationInfo) -> tuple[int, ...]:
+        attempts = info.data.get("attempts")
+        if attempts is not None and (wrong := [k for k in value if k > attempts]):
+            raise ValueError(f"{wrong} can't be had from attempts: {attempts}; raise attempts or leave them out")
+        return value
+
+    @field_validator("outcome_overrides")
+    @classmethod
+    def _one_a_row(cls, value: tuple[Override, ...]) -> tuple[Override, ...]:
+        overridden(value)
+        return value
+
+    @field_validator("retry")
+    @classmethod
+    def _retryable(cls, value: Retry, info: ValidationInfo) -> Retry:
+        if (overrides := info.data.get("outcome_overrides")) is not None:
+            value.check(overridden(overrides))
+        return value
+
+    @field_validator("headline")
+    @classmethod
+    def _reachable(cls, value: Headline, info: ValidationInfo) -> Headline:
+        attempts = info.data.get("attempts")
+        if attempts is not None and value.k > attempts:
+            raise ValueError(f"k: {value.k} can't be had from attempts: {attempts}")
+        if value.metric == "success" and value.k != 1:
+            raise ValueError("the metric 'success' has no k; take 'pass_at_k' or 'pass_hat_k'")
+        return value
+
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.k and (wrong := sorted(k for k in self.k if k > self.attempts)):
-            raise ValueError(
-                f"k: {wrong} can't be had from attempts: {self.attempts}; raise attempts or leave them out"
-            )
-        if len(set(self.k)) < len(self.k):
-            raise ValueError(f"k: {list(self.k)} holds a value twice")
-        if self.headline.k > self.attempts:
-            raise ValueError(f"headline.k: {self.headline.k} can't be had from attempts: {self.attempts}")
-        if self.headline.metric == "success" and self.headline.k != 1:
-            raise ValueError("headline.k: the metric 'success' has no k; take 'pass_at_k' or 'pass_hat_k'")
-        if double := sorted(name for name, count in Counter((*self.slices, *self.smoke)).items() if count > 1):
-            raise ValueError(f"slices and smoke: {double} stand here more than once")
-        self.retry.check(self.outcome_table)
+    def _without_secrets(self) -> Self:
         for found in unfit(self.as_json()):
             raise ValueError(explain(found))
         return self
 
 
-def load_manifest(path: Path) -> Manifest:
+def read_manifest(path: Path) -> tuple[Manifest, Fault]:
     """Read a manifest.
+
+    Returns:
+        The manifest, and what makes the error of a place in it, with file and line.
 
     Raises:
         TaskError: It can't be read or is wrong, or names tasks, labels or environments that don't exist; the message
@@ -229,4 +263,9 @@ def load_manifest(path: Path) -> Manifest:
     document = read_yaml(path)
     manifest = validate(document, Manifest)
     choose(manifest, document.error)
-    return manifest
+    return manifest, document.error
+
+
+def load_manifest(path: Path) -> Manifest:
+    """The manifest alone, as `read_manifest` reads it."""
+    return read_manifest(path)[0]

@@ -16,7 +16,7 @@ class Retry(Model):
     """
 
     classes: tuple[OutcomeClass, ...] = (OutcomeClass.ENVIRONMENT_FAILURE,)
-    max_tries: int = Field(default=3, ge=1, le=20)
+    max_tries: int = Field(default=3, ge=1, le=20, strict=True)
     """Tries of one planned attempt, the first one too."""
 
     def check(self, table: Table) -> None:
@@ -27,12 +27,10 @@ class Retry(Model):
         """
         for name in self.classes:
             if name in (OutcomeClass.SUCCESS, OutcomeClass.AGENT_FAILURE):
-                raise ValueError(f"retry.classes: {name.value!r} is a result, and a result is never tried again")
+                raise ValueError(f"classes: {name.value!r} is a result, and a result is never tried again")
             if not any(row.retry and row.outcome_class is name for row in table.values()):
                 can = sorted({row.outcome_class.value for row in table.values() if row.retry})
-                raise ValueError(
-                    f"retry.classes: no way of ending as {name.value!r} may be tried again; those are {can}"
-                )
+                raise ValueError(f"classes: no way of ending as {name.value!r} may be tried again; those are {can}")
 
 
 class Override(Model):
@@ -42,8 +40,8 @@ class Override(Model):
     origin: str
     kind: str
     outcome_class: OutcomeClass | None = None
-    retry: bool | None = None
-    counts: bool | None = None
+    retry: bool | None = Field(default=None, strict=True)
+    counts: bool | None = Field(default=None, strict=True)
 
     @model_validator(mode="after")
     def _allowed(self) -> Self:
@@ -82,7 +80,7 @@ def overridden(overrides: Sequence[Override]) -> Table:
     for item in overrides:
         key = (item.phase, item.origin, item.kind)
         if key in seen:
-            raise ValueError(f"outcome_overrides: {', '.join(key)} stands here more than once")
+            raise ValueError(f"{', '.join(key)} stands here more than once")
         seen.add(key)
         row = table[key]
         table[key] = row._replace(

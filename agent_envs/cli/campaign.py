@@ -80,11 +80,11 @@ def _check(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     from agent_envs.campaign.lock import make_lock
-    from agent_envs.campaign.manifest import load_manifest
+    from agent_envs.campaign.manifest import read_manifest
     from agent_envs.report.words import plain
 
-    manifest = load_manifest(options.manifest)
-    lock = make_lock(manifest)
+    manifest, fault = read_manifest(options.manifest)
+    lock = make_lock(manifest, fault)
     table = Table("system", "policy", "hash", "", box=None, pad_edge=False)
     for system in manifest.systems:
         mark = "oracle: shown, never ranked" if system.name in lock.oracles else ""
@@ -111,13 +111,13 @@ def _console_print(*parts: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from agent_envs.campaign.lock import LOCK_NAME, make_lock, read_lock, refuse_edits, write_lock
-    from agent_envs.campaign.manifest import load_manifest
+    from agent_envs.campaign.manifest import read_manifest
 
-    manifest = load_manifest(options.manifest)
+    manifest, fault = read_manifest(options.manifest)
     if (options.out / LOCK_NAME).exists():
         refuse_edits(read_lock(options.out), manifest)
         return _go_on(options.out, accept_changes=False)
-    write_lock(make_lock(manifest), options.out)
+    write_lock(make_lock(manifest, fault), options.out)
     return _play(options.out)
 
 

@@ -148,7 +148,7 @@ def _describe(document: Document, location: Location, message: str, value: Any) 
         elif part == location[-1] and "required" in message:
             place = (*place, part)
     shown = "" if isinstance(value, dict | list) else f" (got {value!r:.80})"
-    return str(document.error(place, message + shown))
+    return str(document.error(place, message.removeprefix("Value error, ") + shown))
 
 
 def load_tasks(folder: Path, expand: Callable[[Document], Mapping[str, Any]] | None = None) -> dict[str, AgentTask]:

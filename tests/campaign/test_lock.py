@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,9 @@ import yaml
 from agent_envs.baselines import load, rollout
 from agent_envs.campaign.expansion import make_env
 from agent_envs.campaign.lock import LOCK_NAME, Lock, LockError, drift, make_lock, read_lock, refuse_edits, write_lock
-from agent_envs.campaign.manifest import Manifest
+from agent_envs.campaign.manifest import Manifest, read_manifest
 from agent_envs.campaign.spec import load_spec
-from agent_envs.contract import SpecError
+from agent_envs.contract import SpecError, TaskError
 from agent_envs.episode.suite import Suite
 
 ENV = "agenteval/refund-v1"
@@ -239,6 +240,34 @@ def test_a_policy_that_is_missing_stops_the_lock_by_the_system_s_name() -> None:
         make_lock(manifest(systems=[{"name": "mine", "policy": "nobody"}]))
     with pytest.raises(LockError, match=r"system 'mine': .* doesn't take"):
         make_lock(manifest(systems=[{"name": "mine", "policy": "noop", "env_arguments": {"colour": "red"}}]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"systems": [{"name": "a", "policy": "noop"}, {"name": "mine", "policy": "nobody"}]}, "systems.1.policy"),
+        ({"systems": [{"name": "a", "policy": "noop", "env_arguments": {"colour": 1}}]}, "systems.0.env_arguments"),
+        (
+            {
+                "canaries": {
+                    "known_pass": {"policy": "reference", "task": "refund/train-0"},
+                    "known_fail": {"policy": "nobody", "task": "refund/train-0"},
+                }
+            },
+            "canaries.known_fail.policy",
+        ),
+    ],
+)
+def test_what_cannot_be_made_is_told_with_file_line_and_field(
+    tmp_path: Path, changes: dict[str, Any], place: str
+) -> None:
+    path = tmp_path / "small.yaml"
+    data = manifest().model_dump(mode="json", exclude_unset=True) | changes
+    path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+    with pytest.raises(TaskError) as caught:
+        make_lock(*read_manifest(path))
+    assert re.match(rf"{re.escape(str(path))}, line \d+, {re.escape(place)}: ", str(caught.value))
+    assert ", line 1, " not in str(caught.value)
 
 
 def test_a_spec_can_be_asked_of_a_campaign(lock: Lock, tmp_path: Path) -> None:
