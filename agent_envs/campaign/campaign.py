@@ -247,7 +247,7 @@ class _Runner:
         if budgets.total_cost is not None and done.cost >= budgets.total_cost:
             self._halt("stopped", f"budget: {done.cost:.2f} of {budgets.total_cost:g} US dollars are spent")
         if budgets.total_seconds is not None and done.busy >= budgets.total_seconds:
-            self._halt("stopped", f"budget: {done.busy:.0f} of {budgets.total_seconds:g} seconds are used")
+            self._halt("stopped", f"budget: {done.busy:.1f} of {budgets.total_seconds:g} seconds are used")
 
     def _halt_when_void(self) -> None:
         if why := void(self._lock.manifest, self._done, len(self._lock.planned)):

@@ -26,7 +26,7 @@ class Standing:
     """How a campaign stands."""
 
     state: State
-    """``planned``: not begun, or a runner was killed. ``stopped``: by a budget, a failed check or an error.
+    """``planned``: not begun. ``stopped``: by a budget, a failed check, an error or a kill.
     ``invalid``: too much was lost for any headline."""
     reason: str
     """Why it stopped or is invalid, for people."""
@@ -92,7 +92,7 @@ def standing(folder: Path) -> Standing:
     elif last is not None and last.kind == "stop":
         state, reason = last.data.get("state", "stopped"), last.detail
     elif last is not None:
-        reason = "the runner was killed"
+        state, reason = "stopped", "the runner was killed; 'agenteval campaign resume' goes on"
     return stand(lock, progress, state, reason)
 
 

@@ -4,7 +4,7 @@ A suite is a list of task ids with digests. For generated tasks an id holds the 
 of valid tasks that nobody has seen. ``lock_suite`` encrypts the list and publishes a commitment to it; ``open_suite``
 locks a campaign on these tasks, writes the opening into the ledger, and only then lets the tasks out, in the campaign's
 own lock. The campaign's folder keeps the salt and the ledger of that moment, so anybody can check that its tasks are
-the committed ones and the how-manieth look at them this was.
+the committed ones, and how often they had been looked at by then.
 
 What this can't show: who holds the passphrase can decrypt without this program, and who restores old copies of the file
 and its ledger together can hide an opening from them, though not from the campaign that it was for. Publish the

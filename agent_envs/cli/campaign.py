@@ -43,8 +43,10 @@ def add(command: Command) -> None:
 
     made = command("plan", _plan, "Say how many tasks and attempts a comparison of two systems needs.")
     made.add_argument("--pilot", type=Path, metavar="DIR", help="take the variances from a campaign's records")
-    made.add_argument("--between", type=_number, metavar="V", help="variance of true rates between tasks (0 to 0.25)")
-    made.add_argument("--within", type=_number, metavar="V", help="variance of an attempt within its task (0 to 0.25)")
+    made.add_argument("--between", type=_variance, metavar="V", help="variance of true rates between tasks (0 to 0.25)")
+    made.add_argument(
+        "--within", type=_variance, metavar="V", help="variance of an attempt within its task (0 to 0.25)"
+    )
     made.add_argument("--correlation", type=_number, default=0.0, metavar="R", help="of the systems' rates over tasks")
     made.add_argument("--difference", type=_number, default=0.1, metavar="D", help="difference to see (default 0.1)")
     made.add_argument("--tasks", type=positive, default=50, metavar="N", help="tasks at hand (default 50)")
@@ -74,6 +76,12 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _variance(text: str) -> float:
+    if not 0 <= (value := _number(text)) <= 0.25:
+        raise argparse.ArgumentTypeError(f"{text!r}: the variance of something between 0 and 1 is at most 0.25")
+    return value
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -159,10 +167,11 @@ def _play(folder: Path) -> int:
         standing = run_campaign(folder, engine, bar.show)
     _print_standing(standing)
     if standing.done:
-        from agent_envs.report.export import write_report
+        from agent_envs.report.export import REPORT, write_report
         from agent_envs.report.terminal import print_analysis
 
         print_analysis(console(), write_report(folder))
+        print(f"written: {folder / REPORT}")
     if standing.state == "interrupted":
         print(f"go on with: agenteval campaign resume {folder}")
     return standing.exit_status

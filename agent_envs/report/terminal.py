@@ -43,7 +43,8 @@ def print_analysis(console: Console, analysis: Analysis) -> None:
     if drifting:
         console.print(plain(f"outcomes drifted: {'; '.join(drifting)}", style="bold yellow"))
     if analysis.openings is not None:
-        console.print(Text(f"the sealed suite was opened {analysis.openings} times"))
+        times = "once" if analysis.openings == 1 else f"{analysis.openings} times"
+        console.print(Text(f"the sealed suite was opened {times}, this campaign's opening included"))
 
 
 def print_comparison(console: Console, found: CrossComparison) -> None:

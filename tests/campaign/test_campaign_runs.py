@@ -304,6 +304,22 @@ def test_the_total_cost_stops_the_campaign_cleanly(tmp_path):
     assert engine.jobs == [], "what is spent stays spent"
 
 
+def test_the_total_time_stops_the_campaign_cleanly(tmp_path):
+    """B219."""
+    locked(tmp_path, budgets={"total_seconds": 10.0}, attempts=4)
+
+    def slow(done: Done) -> Done:
+        assert done.run is not None
+        return dataclasses.replace(done, run=done.run.model_copy(update={"seconds": 3.0}))
+
+    result = run_campaign(tmp_path, SerialEngine(slow))
+    assert (result.state, result.reason) == ("stopped", "budget: 12.0 of 10 seconds are used")
+    assert (result.tries, result.done) == (4, 2)
+    engine = SerialEngine(slow)
+    assert run_campaign(tmp_path, engine).state == "stopped"
+    assert engine.jobs == [], "what is used stays used"
+
+
 def test_unknown_cost_is_unknown(tmp_path):
     locked(tmp_path)
     result = run_campaign(tmp_path, SerialEngine())

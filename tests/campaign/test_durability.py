@@ -290,7 +290,7 @@ def test_a_killed_runner_takes_its_workers_with_it_and_can_be_resumed(tmp_path):
         runner.communicate(timeout=30)
         assert workers and gone(workers)
         check_files(tmp_path / "c")
-        assert standing(tmp_path / "c").state == "planned"
+        assert standing(tmp_path / "c").state == "stopped"
         assert "killed" in standing(tmp_path / "c").reason
     assert run_campaign(tmp_path / "c", LocalEngine(2)).state == "finished"
     assert len(Results(tmp_path / "c").read()) == 12

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -98,7 +100,8 @@ def test_run_wrote_every_file(campaign):
 
 def test_running_again_does_nothing(cli, campaign):
     before = (campaign / "c" / "runs.jsonl").read_bytes()
-    assert cli("campaign", "run", "m.yaml", "--out", "c")[0] == 0
+    status, out, _ = cli("campaign", "run", "m.yaml", "--out", "c")
+    assert (status, out.splitlines()[-1]) == (0, f"written: {Path('c', 'report')}")
     assert (campaign / "c" / "runs.jsonl").read_bytes() == before
 
 
@@ -164,6 +167,12 @@ def test_plan_by_given_variances(cli):
     assert "tasks needed at 4 attempts: " in out
     assert cli("campaign", "plan")[0] == 2
     assert cli("campaign", "plan", "--between", -1, "--within", 0.1)[0] == 2
+
+
+def test_plan_refuses_what_is_no_variance_of_a_rate(cli):
+    for text in ("0.26", "-0.01", "nan", "much"):
+        status, _, err = cli("campaign", "plan", "--between", text, "--within", "0.1")
+        assert status == 2 and text in err
 
 
 def test_plan_by_a_pilot(cli):
@@ -242,6 +251,20 @@ def test_a_policy_in_a_process_of_its_own(cli, campaign):
     status, out, err = cli("campaign", "run", "apart.yaml", "--out", "apart")
     assert status == 0, out + err
     assert {run.outcome_class.value for run in Results(campaign / "apart").read()} == {"success"}
+
+
+def test_a_killed_runner_is_told_apart_from_a_campaign_that_has_not_begun(cli, campaign, tmp_path):
+    """B131."""
+    shutil.copytree(campaign / "c", tmp_path / "k")
+    lines = (tmp_path / "k" / "health.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "k" / "health.jsonl").write_bytes(b"".join(line for line in lines if b'"kind":"stop"' not in line))
+    for name, cut in (("runs.jsonl", 3), ("attempts.jsonl", 3)):
+        kept = (tmp_path / "k" / name).read_bytes().splitlines(keepends=True)[:-cut]
+        (tmp_path / "k" / name).write_bytes(b"".join(kept))
+    status, out, _ = cli("campaign", "status", tmp_path / "k")
+    assert status == 0
+    assert "stopped: the runner was killed; 'agenteval campaign resume' goes on" in " ".join(out.split())
+    assert "planned 8, done 5" in out
 
 
 def test_ctrl_c_ends_with_130_and_says_how_to_go_on(campaign, tmp_path):
