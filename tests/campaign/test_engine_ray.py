@@ -3,7 +3,11 @@
 import builtins
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +15,7 @@ from typing import Any
 import pytest
 
 from agent_envs.campaign.engines import Done, EngineError, Job, LocalEngine, make_engine
-from agent_envs.campaign.engines.ray import RayEngine
+from agent_envs.campaign.engines.ray import RayEngine, _own_folder
 from agent_envs.contract import consequences, read_evidence
 from tests.campaign.engine_cases import hard, kinds, make_job, processes
 
@@ -104,3 +108,30 @@ def _comparable(item: Done) -> Any:
     for name in ("seconds", "environment_seconds", "worker"):
         (run or {}).pop(name, None)
     return run, item.terminal, item.evidence, item.health
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(180)
+def test_what_a_killed_runner_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B127: only what nobody holds any more is removed."""
+    place = Path(tempfile.mkdtemp(prefix="agenteval-"))  # short, because sockets lie in it
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    script = """
+        import os, signal, tempfile
+        from agent_envs.campaign.engines.ray import _own_folder
+        (open(_own_folder("agenteval-rc-")[0] + "/log", "w")).close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(place)}
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], env=environment, check=False)
+    (left,) = place.iterdir()
+    assert killed.returncode == -signal.SIGKILL and left.name.startswith("agenteval-rc-")
+    other, held = _own_folder("agenteval-rc-")
+    assert not left.exists()
+    try:
+        with make_engine("ray", 1) as engine:
+            assert kinds(engine.run(iter([make_job(tmp_path, 1)]))) == {"run-1": ("agent", "finished")}
+        assert [str(entry) for entry in place.iterdir()] == [other]
+    finally:
+        os.close(held)
+        shutil.rmtree(place, ignore_errors=True)

@@ -32,6 +32,7 @@ _STORE_BYTES = 100 * 2**20
 _MOST_FAILED_STARTS = 5
 _SUSPECT_SECONDS = 60.0
 _FOLDERS = "agenteval-ray-"
+_CLUSTERS = "agenteval-rc-"
 
 
 class RayWorker:
@@ -44,11 +45,8 @@ class RayWorker:
 
     def __init__(self, name: str, grace: float) -> None:
         """Make the node's part of the engine; its process starts with the first job."""
-        _remove_leftovers(Path(tempfile.gettempdir()))
+        self._folder, self._owned = _own_folder(_FOLDERS)
         self._engine = LocalEngine(1, grace=grace, name=name)
-        self._folder = tempfile.mkdtemp(prefix=_FOLDERS)
-        self._owned = os.open(self._folder, os.O_RDONLY)
-        fcntl.flock(self._owned, fcntl.LOCK_EX)  # until this process ends, however it does
 
     def ready(self) -> bool:
         """The worker has come up."""
@@ -82,9 +80,22 @@ class RayWorker:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _remove_leftovers(place: Path) -> None:
-    """Remove the folders of workers that were killed: nobody holds them any more."""
-    for folder in sorted(place.glob(_FOLDERS + "*")):
+def _own_folder(prefix: str) -> tuple[str, int]:
+    """A temporary folder that is this process's as long as it lives, and the descriptor that holds it."""
+    _remove_leftovers(Path(tempfile.gettempdir()), prefix)
+    while True:
+        folder = tempfile.mkdtemp(prefix=prefix)
+        with contextlib.suppress(FileNotFoundError):  # another one took it for a leftover before it was held
+            descriptor = os.open(folder, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.path.exists(folder):
+                return folder, descriptor
+            os.close(descriptor)
+
+
+def _remove_leftovers(place: Path, prefix: str) -> None:
+    """Remove the folders of processes that were killed: nobody holds them any more."""
+    for folder in sorted(place.glob(prefix + "*")):
         with contextlib.suppress(OSError):  # in use, or another user's
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -181,8 +192,7 @@ class RayEngine:
             self._kill(name)
         if self._own:
             self._ray.shutdown()
-        if self._scratch:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        self._let_scratch_go()
 
     def __enter__(self) -> Self:
         """The engine itself."""
@@ -203,7 +213,7 @@ class RayEngine:
                 self._ray.init(address=address, **quiet)
                 return
             # Short, because sockets lie in it; ours, so that it can be removed as a whole.
-            self._scratch = tempfile.mkdtemp(prefix="agenteval-")
+            self._scratch, self._owned = _own_folder(_CLUSTERS)
             self._environment["TMPDIR"] = self._scratch
             self._ray.init(
                 address="local",  # otherwise it would join whatever cluster runs on this machine
@@ -215,9 +225,14 @@ class RayEngine:
                 **quiet,
             )
         except Exception as error:
-            if self._scratch:
-                shutil.rmtree(self._scratch, ignore_errors=True)
+            self._let_scratch_go()
             raise EngineError(f"the Ray cluster {address or 'on this machine'!r} can't be used: {error}") from error
+
+    def _let_scratch_go(self) -> None:
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            os.close(self._owned)
+            self._scratch = ""
 
     def _hand_out(self, jobs: Iterator[Job | None]) -> None:
         """Give each free worker a job, and start workers for the jobs that none is there for."""
