@@ -73,7 +73,7 @@ class _Runner:
         self._session = self._done.session + 1
         self._queue: deque[Item] = deque()
         self._flying: dict[str, tuple[Item, int]] = {}
-        self._order = self._done.tries
+        self._order = self._done.ever
         self._state: State | None = None
         self._reason = ""
         self._presses = 0

@@ -38,6 +38,7 @@ class Standing:
     classes: Counter[str] = field(default_factory=Counter)
     """Done attempts by outcome class."""
     tries: int = 0
+    """Tries that were ever made, those before an accepted change too."""
     cost: float = 0.0
     """US dollars that are known to be spent."""
     cost_unknown: int = 0
@@ -111,7 +112,7 @@ def stand(lock: Lock, progress: Progress, state: State, reason: str) -> Standing
         done=done,
         invalid=progress.invalid,
         classes=progress.classes,
-        tries=progress.tries,
+        tries=progress.ever,
         cost=progress.cost,
         cost_unknown=progress.cost_unknown,
         seconds=progress.seconds,

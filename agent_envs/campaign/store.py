@@ -86,6 +86,8 @@ class Progress:
     unclassified: int = 0
     tries: int = 0
     """Tries, those of smoke and canary runs too."""
+    ever: int = 0
+    """Tries that were ever made, those before an accepted change too."""
     invalid_tries: int = 0
     """Tries that don't count."""
     cost: float = 0.0
@@ -120,6 +122,7 @@ class Progress:
 
     def pay(self, run: Mapping[str, Any]) -> None:
         """Count time and cost of a try."""
+        self.ever += 1
         self.busy += run["seconds"]
         cost = run["usage"]["cost"]
         self.cost += cost or 0.0

@@ -165,12 +165,15 @@ def _play(folder: Path) -> int:
     engine = make_engine(kind.kind, kind.workers, kind.address)
     with _Bar(lock) as bar:
         standing = run_campaign(folder, engine, bar.show)
-    _print_standing(standing)
-    if standing.done:
+    if not standing.done:
+        _print_standing(standing)
+    else:
         from agent_envs.report.export import REPORT, write_report
         from agent_envs.report.terminal import print_analysis
 
-        print_analysis(console(), write_report(folder))
+        analysis = write_report(folder)  # before anything is printed: a closed pipe must not leave an old report
+        _print_standing(standing)
+        print_analysis(console(), analysis)
         print(f"written: {folder / REPORT}")
     if standing.state == "interrupted":
         print(f"go on with: agenteval campaign resume {folder}")

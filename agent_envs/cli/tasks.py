@@ -1,9 +1,12 @@
 """Commands about environments and tasks: list, show, pin, schema."""
 
 import argparse
+import importlib
 import json
 
 from agent_envs.cli.common import PREFIX, Command, console, core_of, env_of, make
+
+_NOUNS = ("AgentTask", "TaskReferences", "SystemSpec", "Manifest", "Evidence", "Verdict", "AgentRun")
 
 
 def add(command: Command) -> None:
@@ -22,7 +25,7 @@ def add(command: Command) -> None:
     made.add_argument("--check", action="store_true", help="only compare; exit 1 if a pin differs")
 
     made = command("schema", _schema, "Print the JSON Schema of a noun.")
-    made.add_argument("noun", choices=("AgentTask", "TaskReferences", "Evidence", "Verdict", "AgentRun"))
+    made.add_argument("noun", choices=_NOUNS)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -83,7 +86,7 @@ def _pin(options: argparse.Namespace) -> int:
 
 
 def _schema(options: argparse.Namespace) -> int:
-    from agent_envs import contract
-
-    print(json.dumps(getattr(contract, options.noun).model_json_schema(), indent=2))
+    module = "agent_envs.campaign.manifest" if options.noun == "Manifest" else "agent_envs.contract"
+    noun = getattr(importlib.import_module(module), options.noun)
+    print(json.dumps(noun.model_json_schema(), indent=2))
     return 0

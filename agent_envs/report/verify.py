@@ -18,7 +18,7 @@ from agent_envs.report.analysis import analysis_of
 from agent_envs.report.export import REPORT, files
 from agent_envs.report.records import Records, load
 
-_MOST_LISTED = 50
+_MOST_LISTED = 20
 
 
 class Verification(NamedTuple):
@@ -66,14 +66,18 @@ def verify(folder: Path, judge: bool = True) -> Verification:
     for page in sorted((folder / REPORT / "trajectories").glob("*.html")):
         if f"trajectories/{page.name}" not in made:
             problems.append(f"{REPORT}/trajectories/{page.name} belongs to no attempt of the report")
+    problems = _first(problems, "files")
     if not judge:
         return Verification(len(made), 0, 0, tuple(problems), ())
     judged, faults, remarks = _judge(records)
     left = sum(remarks.values())
     told = tuple(f"not re-judged: {why} ({number} records)" for why, number in sorted(remarks.items()))
-    if len(faults) > _MOST_LISTED:
-        faults = [*faults[:_MOST_LISTED], f"and {len(faults) - _MOST_LISTED} more records"]
-    return Verification(len(made), judged, left, (*problems, *faults), told)
+    return Verification(len(made), judged, left, (*problems, *_first(faults, "records")), told)
+
+
+def _first(problems: list[str], what: str) -> list[str]:
+    more = len(problems) - _MOST_LISTED
+    return problems if more <= 0 else [*problems[:_MOST_LISTED], f"and {more} more {what}"]
 
 
 def _judge(records: Records) -> tuple[int, list[str], dict[str, int]]:

@@ -186,6 +186,17 @@ def test_what_was_spent_stays_spent(finished, monkeypatch):
     assert standing(finished).cost == spent
 
 
+def test_tries_before_a_change_are_still_counted_and_their_order_is_not_given_out_again(finished, monkeypatch):
+    before = standing(finished)
+    assert before.tries == before.cost_unknown == len(list(CampaignStore(finished).attempts))
+    rewrite_tasks(monkeypatch, "refund/train-0", user_request="Something else.")
+    accept(finished, make_plan(finished))
+    result = run_campaign(finished, SerialEngine())
+    assert result.tries == result.cost_unknown > before.tries
+    orders = [run.order for run in Results(finished).read()]
+    assert len(set(orders)) == len(orders)
+
+
 def test_a_campaign_goes_on_after_an_accepted_change(finished, monkeypatch):
     whole = same(Results(finished).read())
     path_of = {run.run_id: run.evidence for run in Results(finished).read()}

@@ -87,7 +87,9 @@ def test_a_task_is_shown_as_a_policy_sees_it(cli):
     assert json.loads(out)["outcome"]
 
 
-@pytest.mark.parametrize("noun", ["AgentTask", "TaskReferences", "Evidence", "Verdict", "AgentRun"])
+@pytest.mark.parametrize(
+    "noun", ["AgentTask", "TaskReferences", "SystemSpec", "Manifest", "Evidence", "Verdict", "AgentRun"]
+)
 def test_schemas_are_printed(cli, noun):
     status, out, err = cli("schema", noun)
     assert (status, err) == (0, "")

@@ -194,6 +194,13 @@ def test_verify_sees_a_stray_page(campaign: Path) -> None:
     assert verify(campaign, judge=False).ok
 
 
+def test_verify_lists_the_first_of_many_problems(campaign: Path) -> None:
+    for number in range(30):
+        (campaign / "report" / "trajectories" / f"extra{number}.html").write_text("x", encoding="utf-8")
+    problems = verify(campaign, judge=False).problems
+    assert (len(problems), problems[-1]) == (21, "and 10 more files")
+
+
 def _rewrite(campaign: Path, change: object) -> None:
     """Change the records and report on them, as somebody would who wants other numbers."""
     store, runs = CampaignStore(campaign), Results(campaign).read()
