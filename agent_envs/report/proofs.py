@@ -77,7 +77,7 @@ def _certificate(records: Records, tasks: Tasks, graded: Findings) -> None:
     """Weigh the audit's certificate, where the campaign has one; one that no longer holds must not look like proof."""
     path = records.folder / "report" / CERTIFICATE_NAME
     if not path.exists():
-        graded.evidence.append(f"no report/{CERTIFICATE_NAME}: 'agenteval audit ENV --out' makes the audit's certificate")
+        graded.evidence.append(f"no report/{CERTIFICATE_NAME}: 'agenteval audit ENV --out FILE' makes a certificate")
         return
     from agent_envs.audit.certificate import valid_certificate
 
