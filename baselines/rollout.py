@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -30,9 +31,9 @@ def rollout(
 
     A policy that raises anything, or exits, ends the episode as ``policy_error``: an agent failure with a record.
     `GaveUp` ends it as ``stopped``, which is judged. A policy that is still thinking when the episode's wall time is up
-    is broken off as far as Python can (a campaign's runner ends the rest with its process). An exception out of the
-    environment's ``step`` is a way of ending that nobody recognises: the record is unclassified. Only KeyboardInterrupt
-    passes through.
+    is broken off in the main thread, as far as Python can; a campaign's runner bounds all others. An exception out of
+    the environment's ``step`` is a way of ending that nobody recognises: the record is unclassified. Only
+    KeyboardInterrupt passes through.
 
     Args:
         env: An agenteval environment in its standard dress, as ``gymnasium.make`` gives it.
@@ -53,8 +54,11 @@ def rollout(
     charge = env.get_wrapper_attr("charge")
     done = False
     try:
+        deadline = math.inf
         limit = env.get_wrapper_attr("limits").wall_seconds
-        deadline = core.episode.started + limit if limit is not None and guard is _UNGUARDED else math.inf
+        # Elsewhere it would have to think in a thread of its own, and what it holds may belong to this one.
+        if limit is not None and guard is _UNGUARDED and threading.current_thread() is threading.main_thread():
+            deadline = core.episode.started + limit
         _ask(guard, deadline, lambda: begin(policy, core.task, core.action_space.schemas(), core.episode.seed))
         while not done:
             action, used = _ask(guard, deadline, lambda: _act(policy, observation, info))  # noqa: B023 (called at once)

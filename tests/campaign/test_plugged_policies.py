@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import threading
 import time
 
 import gymnasium
@@ -216,6 +217,7 @@ def test_usage_is_added_up_and_unknown_stays_unknown(env):
 MODULE = """
 import functools
 import itertools
+import threading
 import time
 class Mine:
     def act(self, observation, info):
@@ -414,3 +416,30 @@ def test_a_policy_that_never_answers_is_broken_off_and_its_state_judged(where, h
         assert (run.terminal.kind, run.outcome_class) == ("wall_time_limit", OutcomeClass.AGENT_FAILURE)
         assert run.verdict is not None and run.counts
         assert rollout(env, as_policy(lambda observation, info: FINISH), seed=1).terminal.kind == "finished"
+
+
+def test_a_policy_stays_in_the_thread_it_is_played_in():
+    """What a policy holds, a connection or a browser, may belong to one thread."""
+    threads = set()
+
+    class Bound:
+        name = "bound"
+
+        def begin(self, task, tools, seed):
+            threads.add(threading.get_ident())
+
+        def act(self, observation, info):
+            threads.add(threading.get_ident())
+            return FINISH
+
+    def play():
+        agent_envs.register_envs()
+        with gymnasium.make("agenteval/refund-v1", wall_seconds=60) as env:
+            kinds.append(rollout(env, Bound(), seed=1).terminal.kind)
+
+    kinds = []
+    worker = threading.Thread(target=play)
+    worker.start()
+    worker.join(30)
+    assert kinds == ["finished"]
+    assert len(threads) == 1
