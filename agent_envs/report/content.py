@@ -273,8 +273,3 @@ class Analysis(Model):
     """Each system's SystemSpec."""
     notes: tuple[str, ...]
     """What was odd about the records."""
-
-
-def system_named(analysis: Analysis, name: str) -> SystemNumbers:
-    """A system of a report by name."""
-    return next(system for system in analysis.systems if system.name == name)

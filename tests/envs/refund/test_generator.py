@@ -117,8 +117,13 @@ def test_unknown_kinds_are_refused() -> None:
 def test_start_can_be_restored() -> None:
     """Ids never meet the fixture's, and every row fits its table."""
     database = Database(fixture())
+    database.restore()
+    bare = database.digest()
     for seed in range(100):
         database.restore(generate_task(seed).initial_state.patch)
+        assert database.changes() == []  # the patch is part of the start
+        assert database.digest() != bare
+    assert database.digest() == database.recompute()
     database.close()
 
 

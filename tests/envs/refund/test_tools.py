@@ -318,6 +318,8 @@ def test_the_tools_do_not_enforce_the_policy(desk: Desk) -> None:
     """No identity, no confirmation, an order on hold: whether the agent pays is what is measured."""
     desk.call("issue_refund", **{**REFUND, "order_id": "W3", "payment_id": "P5", "amount": "60.00"})
     desk.call("issue_store_credit", **{**CREDIT, "order_id": "W3", "amount": "5000.00"})
+    assert desk.table(schema.refunds)[-1]["order_id"] == "W3"
+    assert desk.table(schema.store_credits)[-1]["order_id"] == "W3"
 
 
 @pytest.mark.parametrize(
